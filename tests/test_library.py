@@ -186,11 +186,11 @@ def test_nothing_beside_a_given_mechanism_is_passed_over(counts):
     chosen = MechanismChoice(MechanismName.GNMAX, {"sigma2": 30.0}, 2)
     for given in (made, chosen):
         for beside in ({"sigma2": 9.0}, {"teachers_per_record": 5}):
-            with pytest.raises(UsageError, match=f"{next(iter(beside))} is settled"):
+            with pytest.raises(UsageError, match=f"already has `{next(iter(beside))}`"):
                 pate.quote(counts, given, **SHAPE, **beside)
         same = pate.quote(counts, given, **SHAPE, teachers_per_record=2)
         assert same.settings.mechanism["teachers_per_record"] == 2
-    with pytest.raises(UsageError, match="sigma2 is settled"):
+    with pytest.raises(UsageError, match="already has `sigma2`"):
         pate.compare(counts, chosen, **SHAPE, sigma2=9.0)
 
 

@@ -121,7 +121,7 @@ class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no f
     ...             label = session.ask([240, 8, 2])
     ...     except pate.BudgetSpent as spent:
     ...         print(spent)
-    the session may ask no more: 75 queries were asked for epsilon 0.9938
+    the session may ask no more: its 75 queries have used up epsilon 0.9938
     """
 
 

@@ -132,7 +132,7 @@ class Pair(Figure):
 
     @property
     def counted(self) -> float:
-        """The ε that was spent in the end, nats."""
+        """Return the ε that was spent in the end, nats."""
         return self.epsilon if self.came is None else self.came
 
 
@@ -140,8 +140,8 @@ class Pair(Figure):
 class Cost:
     """Worst-case cost of one or several runs; `+` composes.
 
-    Use it for every ε or Rényi cost that may be published: it is a function of public settings
-    alone.
+    Use it for every ε or RDP cost that may be published, because it only depends on public
+    settings.
 
     Attributes:
         delta: δ at which curves are converted, in (0, 1); 0 if no part states one.
@@ -192,7 +192,7 @@ class Cost:
         delta: float,
         few: FewVotes | None = None,
     ) -> Cost:
-        """Return the cost at δ of this many queries, of which at most `answers` are answered.
+        """Return the cost at δ of this many queries, at most `answers` of which are answered.
 
         Raises:
             UnreachableError: δ is smaller than the δ's of a composition.
@@ -217,19 +217,20 @@ class Cost:
 
     @property
     def labels(self) -> Cost:
-        """Cost of the labels alone: without draws and without mechanisms of others."""
+        """Return the cost of the labels alone, without draws and without mechanisms of others."""
         return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
-        """Return the cost for records that change this many votes of a query; pairs count
-        in full.
+        """Return the cost for records that change this many votes of a query.
+
+        Pairs count in full.
         """
         rows = tuple(replace(each, mechanism=each.mechanism.moving(votes)) for each in self.rows)
         return replace(self, rows=rows)
 
     @cached_property
     def own(self) -> Figure:
-        """(ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
+        """Return (ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
 
         It includes the δ's of pairs that others state.
 
@@ -247,7 +248,7 @@ class Cost:
 
     @cached_property
     def of_curves(self) -> Figure:
-        """The smallest ε of the curves at δ by any route, nats, with all its digits; no pairs."""
+        """Return the smallest ε of the curves at δ by any route, nats, unrounded; without pairs."""
         curve, delta = _Curve(self), self.delta
         flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
@@ -263,7 +264,7 @@ class Cost:
 
     @property
     def mu(self) -> float:
-        """μ of Gaussian DP of the rows; in a composition the squares add up."""
+        """Return μ of Gaussian DP of the rows; in a composition the squares of μ add up."""
         return float(np.sqrt(sum(rows.mu_squared for rows in self.rows)))
 
     def _pure_epsilon(self) -> float | None:
@@ -281,10 +282,10 @@ class Cost:
         return min(together.epsilon, sum(number * loss for number, loss in answers))
 
     def rdp_at(self, order: float) -> float:
-        """Return the RDP cost at one order, nats; pairs count as randomised response at their full
-        ε.
+        """Return the RDP cost at one order, nats.
 
-        It is infinite if a draw or a curve of others has no finite cost at this order.
+        Pairs count as randomised response at their full ε. The cost is infinite if a draw or a
+        curve of others has no finite cost at this order.
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
@@ -298,7 +299,7 @@ class Cost:
 
     @property
     def least_delta(self) -> float:
-        """The smallest δ at which these curves may be charged, because of floating-point noise.
+        """Return the smallest δ at which floating-point noise allows to charge these curves.
 
         The bound grows with ε (and by 1 for a draw). The ε of the curves is computed only if δ is
         too small for the largest ε. External curves may require a larger δ themselves.
@@ -321,7 +322,7 @@ class Cost:
     def together(self) -> Figure:
         """Return the (ε, δ) of all parts, to twelve digits, if the parts were chosen beforehand.
 
-        It holds only if neither the choice of runs nor their settings followed from earlier
+        It holds only if neither the choice of runs nor their settings depended on earlier
         results. δ is the largest δ of the curves (and no less than floating-point noise of all of
         them needs) plus the δ's of all pairs. A tested target counts its full ε in a composition,
         or the ε that it cost in the end in a sum, whichever gives less.
@@ -335,7 +336,7 @@ class Cost:
             return self._of_pairs(added)
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
-            raise LedgerError("no run says at which delta the curves are to be converted")
+            raise LedgerError("no run states the delta at which the curves must be converted")
         curves, total = replace(self, delta=delta, pairs=()), _below_one(delta_sum([delta, *added]))
         if not self.pairs:
             found = curves.of_curves
@@ -371,8 +372,9 @@ class Cost:
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return the sum in which tested targets count as they ended; all other parts are
-        composed.
+        """Return the sum in which tested targets count as they ended.
+
+        All other parts are composed.
         """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0
@@ -400,8 +402,9 @@ class _Curve:
         self.charged: dict[int, float] = {}
 
     def charge(self, places: Iterable[int]) -> None:
-        """Compute the cost of the rows at the orders with these indices, together, which is
-        faster.
+        """Compute the cost of the rows at the orders with these indices.
+
+        One call for several orders is faster than several calls.
         """
         new = [at for at in places if 0 <= at < self.orders.size and at not in self.charged]
         if new:
@@ -437,7 +440,7 @@ class _Curve:
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of decimal numbers as they are written: .1 and .2 make .3."""
+    """Return the sum of numbers by their decimal digits, so that .1 and .2 make .3."""
     return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
 
 
@@ -452,7 +455,5 @@ def _twelve(epsilon: float) -> float:
 
 def _below_one(delta: float) -> float:
     if delta >= 1.0:
-        raise ParameterError(
-            f"all parts together have a delta of {delta:g}, which promises nothing"
-        )
+        raise ParameterError(f"all parts together have a delta of {delta:g}, which protects nobody")
     return delta

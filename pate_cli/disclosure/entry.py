@@ -10,9 +10,9 @@ go on without them.
 Votes have one record. If another record is named, it takes over all runs of the old one. The old
 record then names the new one, and accepts no further run.
 
-A run enters the record before it uses its votes. The end of a run may follow from the votes, or
-from a test whose outcome somebody has seen. If such a run were free, it could be tried again. So a
-run is only struck out if its file turned out to hold no votes.
+A run enters the record before it uses its votes. The way a run ends may depend on the votes, or on
+a test whose outcome somebody has seen. If such a run were free, somebody could try it again. So a
+run is only removed if its file turned out to hold no votes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class RecordPlace:
         The record lies beside the votes, or elsewhere if the votes were moved, copied or linked.
 
         Args:
-            votes: as the verbs take them; votes on disk have a record beside them.
+            votes: in any form that the verbs take; votes on disk have a record beside them.
             record: the file of the record; False for none.
             ensemble: a name, under which the record is kept in the user's own folder.
             seeded: the run is for tests, and enters a record only if one is named.
@@ -100,7 +100,7 @@ class RecordPlace:
             return record
         name, path = _on_disk(votes)
         if record is False or seeded:
-            path = None  # what the votes have is left alone
+            path = None  # The record of the votes must not change.
         # Beside a pattern of names there is no place for a record, but its files may have one.
         known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
@@ -154,17 +154,17 @@ class RecordPlace:
 
     @property
     def files(self) -> tuple[RecordFile, ...]:
-        """The record, if there is one."""
+        """Return the record's file in a tuple, which is empty without a record."""
         return () if self.file is None else (self.file,)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Files that no output may replace."""
+        """Return the files of all these records, which no output may replace."""
         return tuple(file.path for file in (*self.files, *self.earlier))
 
     @property
     def record(self) -> SpendRecord:
-        """All known runs: of the record, and of the records that it takes over."""
+        """Return all known runs of the record and of the records that it takes over."""
         known = (file.record for file in (*self.files, *self.earlier))
         return functools.reduce(operator.or_, known, SpendRecord())
 
@@ -197,9 +197,9 @@ class RecordPlace:
                 told = (run.settings for run in SpendRecord.read(other).runs)
                 if teachers in (each and each.mechanism.get("teachers") for each in told):
                     return (
-                        f"{path.name} begins a new record, and {other.name} beside it is of "
-                        f"{teachers} teachers, too. If they are the same, name them for both with "
-                        "`ensemble`: their runs then add up"
+                        f"{path.name} begins a new record, and the record {other.name} beside it "
+                        f"also has {teachers} teachers. If they are the same teachers, give the "
+                        "same `ensemble` for both: their runs then share one record"
                     )
         return None
 
@@ -240,7 +240,7 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
     if record is not None and ensemble is not None:
         raise UsageError("`record` and `ensemble` both name the record; give one of them")
     if isinstance(record, str | os.PathLike):
-        refuse_address(record, "runs at once take turns at a record, by a lock")
+        refuse_address(record, "a record needs a lock, which only local files have")
         return Path(record)
     if record is not None and record is not False:
         raise ParameterError(f"`record` must be a path, or False for none, got {quoted(record)}")
@@ -294,9 +294,9 @@ def _refuse_lost(
 
 
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
-    """Return the record of which all others are older copies; None without any record.
+    """Return the record that contains all lines of the others; None without any record.
 
-    If there is no such record, it is the `first`, or LedgerError.
+    If no record contains all others, return the first one if `first`, else raise LedgerError.
     """
     longest = max(files, key=lambda file: file.sighting.lines, default=None)
     for file in files:
@@ -325,7 +325,7 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
     return shown, Path(path) if there else None
 
 
-# --- what the user saw last ----------------------------------------------------------------------
+# --- records as the user last saw them -----------------------------------------------------------
 
 
 def state_folder() -> Path:
@@ -349,8 +349,8 @@ def state_folder() -> Path:
 def keys_of_votes(path: Path) -> tuple[str, ...]:
     """Return fingerprints of a file of votes, or of all files of a folder or pattern of names.
 
-    Size and blocks tell; small files are read as a whole. The result is empty if the files cannot
-    be read.
+    A fingerprint hashes the size and some blocks of a file, or a small file as a whole. The result
+    is empty if the files cannot be read.
     """
     try:
         inside = (sorted(at.iterdir()) if at.is_dir() else [at] for at in _named_by(path))
@@ -361,19 +361,19 @@ def keys_of_votes(path: Path) -> tuple[str, ...]:
 
 
 def _named_by(path: Path) -> list[Path]:
-    """Return what a path names: itself, or the files and folders of a pattern."""
+    """Return a path if it exists, or else the files and folders that match it as a pattern."""
     if path.exists():
         return [path]
     return sorted(Path(path.anchor).glob(os.fspath(path.relative_to(path.anchor))))
 
 
 def key_of_record(path: Path) -> str:
-    """Return the key of a record that follows from its path."""
+    """Return the key of a record, which is a hash of its path."""
     return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield how records were last seen, by keys of votes or of records."""
+    """Yield how the records with these keys were last seen; keys are of votes or of records."""
     with contextlib.suppress(UsageError):
         folder = state_folder() / "seen"
         for key in keys:
@@ -431,7 +431,7 @@ class Entry:
             run: the run to enter; None if only other runs are entered.
             budget: the most that all runs of the record may cost together.
             beside: other known runs, which the record must also contain.
-            refuse: raises an error if the record speaks against the run.
+            refuse: raises an error if the content of the record forbids the run.
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
@@ -476,14 +476,14 @@ class Entry:
                     other.go_on_in(file)
         except OutputError as error:
             if not self._noted(error):
-                error.add_note("the record of what was spent lies there; name another place for it")
+                error.add_note("this file would be the record; give `record` another place")
             raise
 
     @contextlib.contextmanager
     def standing(self, *, until_read: bool) -> Iterator[None]:
         """Add a note that the run counts to any error that ends the block.
 
-        `until_read`: if the file turns out to hold no votes, the run is struck out again, because
+        With `until_read`, the run is removed again if the file turns out to hold no votes, because
         nobody can have learnt anything from them.
         """
         try:
@@ -514,12 +514,12 @@ class Entry:
 
     @property
     def record(self) -> SpendRecord:
-        """All runs of the record as it was last read, the other known runs, and this one."""
+        """Return the runs of the record as it was last read, other known runs, and this run."""
         own = () if self._run is None else (self._run,)
         return self._place.record | self._beside | SpendRecord(own)
 
     def _check(self) -> None:
-        """Raise an error if the record now speaks against the run."""
+        """Raise an error if the content of the record forbids the run."""
         file, own = self._place.file, self._run
         if file is not None:
             file.refuse_run()
@@ -531,7 +531,7 @@ class Entry:
             self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:
-        """Add to an error that the run counts, and return whether it does."""
+        """Add a note to an error that the run counts, if it does, and return whether it does."""
         file, run = self._place.file, self._run
         if file is None or run is None:
             return False
@@ -543,7 +543,7 @@ class Entry:
         return run is not None
 
     def _withdrawn(self) -> bool:
-        """Strike the run out if no other process continued it; return True if it counts nowhere."""
+        """Remove the run if no other process continued it; return True if it counts nowhere."""
         file, own = self._place.file, self._run
         if file is None or own is None or not self._fresh:
             return file is None

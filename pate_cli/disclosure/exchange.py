@@ -1,8 +1,7 @@
 """The data-independent guarantee of a report, for other accountants.
 
-Whoever composes mechanisms has `report.json`, whose public parameters are enough. So `rdp_curve`
-and `dp_event` take a report. On the command line this is an option of `explain`, not a verb, and
-needs no votes. There are two forms:
+`rdp_curve` and `dp_event` take a report, whose public parameters are enough; they need no votes. On
+the command line they are options of `explain`. There are two forms:
 
 - A *Rényi curve*, like the curves that others state (`disclosure.external`). It is the supremum
   over all votes at each order. If the method of `data_independent` is `renyi`, it rests on this
@@ -43,9 +42,9 @@ from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.verification import check_size
 
 Described = Report | Quote | str | PathLike[str]
-"""A report or its file; or what a run would cost."""
+"""A report, the name of its file, or a quote."""
 
-# Most of them are among the default orders of dp-accounting.
+# Most of these orders are also default orders of dp-accounting.
 _ORDERS: Final = (
     *(1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0),
     *(14.0, 16.0, 20.0, 24.0, 28.0, 32.0, 40.0, 48.0, 56.0, 64.0, 96.0, 128.0, 256.0, 512.0),
@@ -75,7 +74,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
         beforehand.
 
     Raises:
-        UsageError: the report promises nothing for all votes, or its promise is no Rényi-DP.
+        UsageError: the report has no worst-case guarantee, or the guarantee is not Rényi-DP.
         ReportError: there is no report, or it is damaged.
     """
     cost, covered = _released(report)
@@ -85,7 +84,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     rdp = np.array([cost.rdp_at(order) for order in wanted.tolist()])
     known = np.isfinite(rdp)
     if not known.any():
-        raise UsageError("the sanitized epsilon has no Renyi cost at these orders; give lower ones")
+        raise UsageError("the sanitized epsilon has no RDP cost at these orders; give lower orders")
     # A bound at a larger order also holds at a smaller one, and may be the sharper of the two.
     rdp = np.minimum.accumulate(rdp[known][::-1])[::-1]
     return Stated(
@@ -108,7 +107,7 @@ def dp_event(report: Described) -> Any:
         'ComposedDpEvent'
 
     Args:
-        report: as in `rdp_curve`, without a sanitized value.
+        report: a report without a sanitized value, its file, or a `Quote`.
 
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
@@ -116,12 +115,12 @@ def dp_event(report: Described) -> Any:
         `REPLACE_SPECIAL`, and other events that are composed with it must mean that relation.
 
     Raises:
-        UsageError: dp-accounting is not installed; or what `rdp_curve` refuses, or a sanitized
-            value, which is not Gaussian.
-        ReportError: no report, or a damaged one.
+        UsageError: dp-accounting is not installed, the report has a sanitized value, which is not
+            Gaussian, or `rdp_curve` would refuse it.
+        ReportError: there is no report, or it is damaged.
     """
     try:
-        # One of them is missing from versions whose accountants tell no relations apart.
+        # Versions whose accountants ignore the neighbouring relation lack one of these classes.
         from dp_accounting.dp_event import (
             ComposedDpEvent,
             GaussianDpEvent,
@@ -134,7 +133,9 @@ def dp_event(report: Described) -> Any:
         ) from None
     cost, _ = _released(report)
     if cost.draws:
-        raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
+        raise UsageError(
+            "a sanitized epsilon is not a Gaussian event; export the RDP curve instead"
+        )
     refused_for_a_replacement = MixtureOfGaussiansDpEvent(
         standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
     )
@@ -155,19 +156,19 @@ def _released(report: Described) -> tuple[Cost, str]:
     else:
         check_size(read.rounds)
         try:
-            facts = read = report_of(read.facts)  # a file may claim anything
+            facts = read = report_of(read.facts)  # A file may claim anything.
         except (LedgerError, ParameterError, ReportError) as error:
             raise ReportError(f"{report} is damaged: {error}") from None
         cost, why = read.cost, None
         if not read.claims("all-votes"):
-            why = f"there is no curve that holds whatever the votes: {read.summary}"
+            why = f"the report has no worst-case guarantee, so there is no curve: {read.summary}"
         elif read.external:
-            why = "the report holds external parts; export what is released without `external`"
+            why = "the report has external parts; export a report that was made without `external`"
     if why is not None:
         raise UsageError(why)
     if cost.pairs or facts.passed is not None:
         raise UsageError(
-            f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
+            f"this report has no RDP curve, only an (epsilon, delta); state it to others as "
             f'{{"epsilon": {read.epsilon!r}, "delta": {read.delta!r}, "adjacency": "replace-one"}}'
         )
     premise = "" if len(facts.rounds) == 1 else ", if all rounds were fixed beforehand"

@@ -1,4 +1,4 @@
-"""A report in plain words: the promise, who is protected, the premises, and what is unchecked.
+"""A report in plain words: its guarantee, who is protected, the premises, and what is unchecked.
 
 Every sentence is made from numbers that were checked first (`disclosure.verification`). A report
 that does not hold gets one sentence that says so, and none of its own sentences. A terminal, a
@@ -81,7 +81,7 @@ class Explanation(Result):
 
     @property
     def releasable(self) -> bool:
-        """True, because it is made from a public report alone."""
+        """Return True, because an explanation only depends on a public report."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,10 +104,10 @@ class Explanation(Result):
                 yield Line(text, hangs=True)
 
     def to_html(self) -> str:
-        """Return the page: one file without scripts, with lines to sign if there is a promise.
+        """Return the explanation as an HTML page, with lines to sign if the report has a guarantee.
 
-        It needs no other file, has light and dark colours, and fits a phone and paper; all texts
-        are escaped.
+        The page has no scripts and needs no other file. It has light and dark colours, and fits a
+        phone and paper. All texts are escaped.
         """
         page = resources.files("pate_cli.disclosure").joinpath("page.html")
         return Template(page.read_text(encoding="utf-8")).substitute(
@@ -125,11 +125,11 @@ class Explanation(Result):
             super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files of this name make way for it under `force`."""
+        """Return which kind of file with this name `force` may replace."""
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
-        """Return the promise, or the sentence that there is none."""
+        """Return the first sentence: the guarantee, or that there is none."""
         return self.sections[0].texts[0]
 
 
@@ -145,10 +145,10 @@ def _as_html(section: Section) -> str:
 
 
 def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
-    """Return a report in words.
+    """Return a report in words, in titled sections.
 
     Args:
-        report: a report of any author.
+        report: a report, which anybody may have written.
         checks: the result of `checks_of`. If a check failed, none of the report's sentences is
             used.
     """
@@ -226,7 +226,7 @@ def _done(report: Report) -> Iterator[str]:
 
 
 def _round(done: Settings, rows: str, who: str) -> str:
-    """Return the sentence on what was asked, on how many votes and with which noise."""
+    """Return the sentence about one round: its teachers, its mechanism, its noise, its queries."""
     mechanism, prior, rule = done.mechanism, done.prior, done.rule
     noise = ", ".join(
         f"{name} {value:.12g}"
@@ -294,7 +294,7 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _publishable(report: Report) -> Iterator[str]:
-    # As the file of the report has it.
+    # The hash is that of the report's file.
     yield sentence("publish-report", sha256=hashlib.sha256(report.to_json().encode()).hexdigest())
     if report.labels is not None:
         yield sentence("publish-labels", **vars(report.labels))

@@ -48,8 +48,8 @@ _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
 }
 _REFUSED: Final = Refusal(
     LedgerError,
-    "no external cost: ",
-    '; give {"orders": [...], "rdp": [...], ...}, without orders at which nothing is known',
+    "not an external cost: ",
+    '; give {"orders": [...], "rdp": [...], ...}, and leave out orders without a known cost',
 )
 
 
@@ -113,19 +113,19 @@ class Stated:
 
     @property
     def twice(self) -> bool:
-        """Whether a replaced record is two steps of its adjacency."""
+        """Return whether a replaced record counts as two steps of this adjacency."""
         return self.adjacency is not Adjacency.REPLACE_ONE
 
     @cached_property
     def curve(self) -> RdpCurve | None:
-        """The curve for its own adjacency; None for a pair."""
+        """Return the RDP curve for the stated adjacency; None for a pair."""
         if self.orders is None or self.rdp is None:
             return None
         return RdpCurve(np.array(self.orders), np.array(self.rdp))
 
     @property
     def pair(self) -> tuple[float, float]:
-        """(ε, δ) for one replaced record; for a curve (∞, 0)."""
+        """Return (ε, δ) for one replaced record; (∞, 0) for a curve."""
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
@@ -136,8 +136,9 @@ class Stated:
 
     @property
     def highest(self) -> float:
-        """The largest order with a bound; about half of the curve's if a replacement is two
-        steps.
+        """Return the largest order with a bound, infinite for a pair.
+
+        It is about half of the curve's largest order if a replacement counts as two steps.
         """
         if self.curve is None:
             return math.inf
@@ -157,12 +158,12 @@ class Stated:
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that follow from the statement without its name."""
+        """Return 32 hexadecimal digits, a hash of the statement without its name."""
         plain = json.dumps(encoded(replace(self, name=None)), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of its file."""
+        """Return the content of the statement's file."""
         return {**_FILE, **encoded(self)}
 
     def to_json(self) -> str:
@@ -174,7 +175,7 @@ class Stated:
         """Return the statement in a JSON file.
 
         Raises:
-            LedgerError: there is no such file, or it states no cost that could be charged.
+            LedgerError: there is no such file, or it does not state a valid cost.
         """
         with reading(path, "an external cost") as file:
             data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)

@@ -1,7 +1,8 @@
-"""`report_of` computes a report from its facts, and `quote_of` a quote; nothing else writes one.
+"""`report_of` computes a report from its facts, and `quote_of` a quote from settings.
 
-So whoever has a report can compute it again from its facts and compare every other field, as
-`verify` does. A quote is what the report of a run would say, before the run.
+No other function makes a report. So anybody who has a report can compute it again from its facts
+and compare every other field, as `verify` does. A quote says before a run what its report would say
+at most.
 """
 
 from __future__ import annotations
@@ -54,17 +55,18 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 
 
 def stated(done: Round) -> Round:
-    """Return a round as reports contain it: without its name, and without a plan that draws
-    nothing.
+    """Return a round in the form that reports contain.
+
+    It has neither the name of the round nor a plan that draws nothing.
     """
     return Round.of(done.published, answers=done.answers)
 
 
 def run_of(facts: ReportFacts) -> Run:
-    """Return the run of a report, as a record contains it: one round, or a draw from ledgers.
+    """Return the run that a report describes, for a record: one round, or a draw from ledgers.
 
     Raises:
-        ReportError: the report is of several rounds, and nothing was drawn from them.
+        ReportError: the report covers several rounds, and nothing was drawn from them.
     """
     plan = facts.sanitizer
     came: dict[str, Any]
@@ -73,7 +75,7 @@ def run_of(facts: ReportFacts) -> Run:
         came = {"outcome": Outcome.RELEASED, "draw": plan}
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
-        raise ReportError("a report of several rounds is of no run by itself")
+        raise ReportError("a report that covers several rounds describes no single run")
     elif facts.refused:
         came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
     else:
@@ -126,10 +128,10 @@ def report_of(facts: ReportFacts) -> Report:
     epsilon, kind = _head(facts, public)
     if target is not None and facts.passed is None and epsilon > target.epsilon:
         raise ReportError(
-            f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
+            f"epsilon {epsilon:g} is above the target {target.epsilon:g}, and there was no test"
         )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
-    # A sanitized bound is of these votes, and a record moves votes by chance.
+    # A sanitized bound only covers these votes, and one record changes votes at random.
     whatever, training = public.epsilon if kind == "upper" else epsilon, facts.training
     paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
@@ -159,8 +161,9 @@ def report_of(facts: ReportFacts) -> Report:
 
 
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
-    """Return all steps as a textbook composes them; of a session, the queries it answers
-    for sure.
+    """Return all steps that a textbook accountant composes.
+
+    A session counts with the queries that it answers in any case.
     """
     return [
         step
@@ -177,8 +180,9 @@ def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
-    """Yield the reasons why nothing can be promised; sentences.ini has a sentence gap-… for
-    each.
+    """Yield the reasons why a report has no guarantee.
+
+    For each reason, sentences.ini has a sentence gap-….
     """
     yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
     if not facts.recorded:
@@ -211,36 +215,36 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
         draws = tuple(run.draw for run in runs if run.draw is not None)
         parts = tuple(run.external for run in runs if run.external is not None)
         if not runs:
-            yield "a total of no runs"
+            yield "it is a total, but it has no runs"
         if (facts.earlier_draws, facts.external) != (draws, parts):
-            yield "the draws and external parts of a total are those of its runs"
+            yield "the draws and external parts of a total must be those of its runs"
         if (facts.passed, facts.sanitizer, facts.sanitized) != (None, None, None):
-            yield "a total has no test and no draw of its own"
+            yield "a total must not have a test or a draw of its own"
         return
     check_alike(rounds)
     if any(done.id for done in rounds):
-        yield "the name of a round is its ledger's alone"
+        yield "only a ledger may contain the name of a round"
     plan = facts.plan
     if (facts.sanitized is None) != (plan is None or not plan.publishes_draw):
-        yield "a sanitized epsilon stands there without its parameters, or they without it"
+        yield "it has a sanitized epsilon without its parameters, or the parameters without it"
     if (facts.passed is None) == any(done.tested for done in rounds):
-        yield "a release test stands there without its outcome, or an outcome without a test"
+        yield "it has a release test without an outcome, or an outcome without a test"
     if facts.refused and any(done.answers for done in rounds):
-        yield f"{rounds[0].answers} answers, though the labels did not pass"
+        yield f"it has {rounds[0].answers} answers, although the release test failed"
     if not facts.refused:
         yield from (fault for done in rounds for fault in answer_faults(done))
     whole = facts.passed is not None or facts.cost.pairs or any(done.rule for done in rounds)
     if whole and (len(rounds) > 1 or facts.draws or facts.external):
-        yield "only runs with a Renyi cost go into one report with others, or with a draw"
+        yield "a run without an RDP cost cannot share a report with other runs or with a draw"
     if len(rounds) > 1 and any(done.target for done in rounds):
-        yield "a report of several rounds is of their ledgers"
+        yield "a report on several rounds needs their ledgers, so no round may have a target"
 
 
 def answer_faults(done: Round) -> Iterator[str]:
     """Yield a fault if a mechanism that answers all queries has answered fewer."""
     if done.aggregator.answers_all and done.answers != done.max_answers:
         name = done.aggregator.name
-        yield f"{name} answers all of {done.max_answers} queries, not {done.answers}"
+        yield f"{name} answers all {done.max_answers} queries, but the report has {done.answers}"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -291,7 +295,7 @@ class Quote(Result):
 
     @property
     def releasable(self) -> bool:
-        """True, because it is made from public numbers alone."""
+        """Return True, because a quote only depends on public numbers."""
         return True
 
     def said(self) -> Said:
@@ -327,14 +331,12 @@ class Quote(Result):
             yield "privacy", "none: what the warning names was read from the votes"
 
     def headline(self) -> str:
-        """Return the worst case."""
+        """Return the worst case in one phrase."""
         return f"at most {pair(self.epsilon, self.delta)}, whatever the votes"
 
 
 def quote_of(settings: Settings) -> Quote:
-    """Return what the report of a run would say if its labels passed and all queries were
-    answered.
-    """
+    """Return the quote of a run, as if its test passed and all its queries were answered."""
     done = Round.of(settings, answers=settings.max_answers)
     report = report_of(run_facts(done, passed=None if settings.tested is None else True))
     mechanism = settings.aggregator

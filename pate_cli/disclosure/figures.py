@@ -12,7 +12,7 @@ from pate_cli.core.words import CEILING
 
 _EXACT: Final = Context(prec=40)
 _CENT: Final = Decimal("0.01")
-# Our own words for ε up to these numbers of nats: an opinion, and the pages say so.
+# These words for ε up to so many nats are our opinion, and the pages say so.
 _SCALE: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"), (math.inf, "hardly any"))
 
 
@@ -36,7 +36,7 @@ def pair(epsilon: float, delta: float) -> str:
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
     """Return 1000·(e^ε/1000 + δ), the bound for an event that happens 1 time in 1,000.
 
-    None if the bound is 1,000 times or more.
+    Return None if the bound is 1,000 or more.
     """
     if epsilon > CEILING:
         return None
@@ -73,10 +73,12 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
     Args:
         epsilon: ε ≥ 0, nats; infinity allowed.
         delta: δ ≥ 0.
-        kind: the kind of ε, as in `Report.epsilon_kind`. A refusal is bounded for whoever sees it.
+        kind: the kind of ε, as in `Report.epsilon_kind`. The bound for a refusal is about somebody
+            who sees the refusal.
             A sanitized bound is about releases whose ε is no larger than this one. If such a
-            release has probability a, a guess is right with it with probability at most (e^ε a +
-            δ)/(1 + e^ε), by the statement released-epsilon with either file first.
+            release has probability a, the probability that it occurs and a guess is right is at
+            most (e^ε a + δ)/(1 + e^ε). This follows from the statement released-epsilon, applied to
+            the two files in either order.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

@@ -1,7 +1,7 @@
-"""The guarantee in words: who is protected, what is promised, and which readings of ε are true.
+"""The guarantee in words: who is protected, what is guaranteed, and what ε means.
 
-All sentences of a report follow from its facts and numbers, when it is written and when it is read.
-So nobody can put other sentences beside the same numbers. The sentences are in sentences.ini.
+All sentences of a report follow from its facts and numbers. `verify` computes them again, so nobody
+can change a sentence unnoticed. The sentences are in sentences.ini.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SENTENCES: Final = {
     for name, text in texts.items()
 }
 _OVERRULED: Final = 0.9
-# Good settings may answer only one unanimous query in four, but not almost none.
+# Good settings may answer only one of four unanimous queries, but they answer more than this share.
 _ANSWERED: Final = 0.1
 
 
 def sentence(name: str, **told: Any) -> str:
-    """Return the sentence with this name in sentences.ini, its braces filled with values."""
+    """Return the sentence with this name in sentences.ini, with values in place of its braces."""
     return _SENTENCES[name].format(**told)
 
 
@@ -86,21 +86,21 @@ def _choice(voting: Voting) -> str:
 
 
 def teachers_reached(facts: ReportFacts) -> int:
-    """Return how many teachers, of its group if there are groups, one record may have trained."""
+    """Return how many teachers one record may have trained; with groups, the largest of these."""
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
-    # Votes that move together are votes of one teacher.
+    # Votes that change together belong to one teacher.
     mechanism = first.aggregator
     return 1 if mechanism.votes_together else mechanism.teachers_per_record
 
 
 def by_record(facts: ReportFacts) -> bool:
-    """Return whether single training records are protected, and not all data of one teacher."""
+    """Return whether the guarantee is for one training record, not for all data of a teacher."""
     return bool(facts.external) or teachers_reached(facts) > 1
 
 
-# --- what is promised ----------------------------------------------------------------------------
+# --- what is guaranteed --------------------------------------------------------------------------
 
 
 def worded(report: Report) -> Report:
@@ -117,7 +117,7 @@ def worded(report: Report) -> Report:
 
 
 def covers(facts: ReportFacts) -> str:
-    """Return everything that the headline ε accounts for."""
+    """Return a phrase with everything that the headline ε covers."""
     if facts.passed is not None:
         return sentence("covers-passed" if facts.passed else "covers-refused")
     own = int(facts.plan is not None)
@@ -131,9 +131,10 @@ def covers(facts: ReportFacts) -> str:
 
 
 def premise_of(facts: ReportFacts) -> str:
-    """Return the premise of the worst case of a report, to end a sentence with; "" without one.
+    """Return the premise of the worst case, as the end of a sentence; empty if there is none.
 
-    If there are several parts, the labels of an earlier part may have shaped a later one.
+    There is a premise if a report has several parts, because a later part may depend on the labels
+    of an earlier one.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
@@ -141,7 +142,7 @@ def premise_of(facts: ReportFacts) -> str:
 def promise(report: Report) -> str:
     """Return the headline (ε, δ) of a report with its kind and its premise."""
     kind, said = report.epsilon_kind, pair(report.epsilon, report.delta)
-    if report.passed is not None:  # a target, in the digits in which it was stated
+    if report.passed is not None:  # A target keeps the digits in which it was stated.
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
     if not report.claimed:
         return sentence("kind-none", said=said)
@@ -158,9 +159,9 @@ def everything(report: Report) -> tuple[float, float, str]:
 
 
 def against_a_guess(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε for one training record: less where its teacher is private.
+    """Return (ε, δ) and the kind of ε for one training record.
 
-    Where nobody states how private the training was, it is what one teacher has.
+    It is less than the (ε, δ) of a teacher if somebody states how private the training was.
     """
     epsilon, delta, kind = everything(report)
     own = report.spent.record_epsilon if kind == TOTAL and report.spent else report.record_epsilon
@@ -308,11 +309,11 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
         yield "prior", f"{weight} for each of {guesses} guesses; {told}"
 
 
-# --- what to beware of ---------------------------------------------------------------------------
+# --- warnings ------------------------------------------------------------------------------------
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """Yield warnings for the reader: gaps, useless labels, and numbers that promise nothing."""
+    """Yield warnings about gaps in the guarantee, useless labels, and a very large ε."""
     yield from (sentence(f"gap-{word}") for word in report.unsettled)
     if report.plan is not None and report.analysis == "paper":
         yield sentence("paper")
@@ -329,7 +330,7 @@ def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     label of such a query is closer to a random guess than to certainty. Labels count as guesses of
     the prior if even teachers who all agree are unlikely to overrule it.
     """
-    # If teachers count differently, `teachers` is a number of votes.
+    # In groups of different weight, `teachers` is a number of votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")
     answered, right = mechanism.unanimous()

@@ -1,7 +1,7 @@
-"""The ledger: the cost of runs on the votes that they saw, and the only way out of it.
+"""The ledger: the exact costs of runs on their votes, and the only way to publish something of it.
 
-The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, so publishing
-them would cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
+The ledger is SECRET. Its RDP costs and sensitivities depend on the votes, so publishing them would
+cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
 published. Ledgers of rounds are added by `+`, which is commutative and associative.
 """
 
@@ -45,7 +45,7 @@ class Round(Settings):
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
         yield from super()._faults(mechanism)
         if not 0 <= self.answers <= self.max_answers:
-            yield f"{self.answers} answers of {self.max_answers} at most"
+            yield f"it has {self.answers} answers, but at most {self.max_answers} are allowed"
         if self.rule is not None and not self.rule.allows(self.queries, self.answers):
             yield f"{self.answers} answers to {self.queries} queries are more than its rule allows"
 
@@ -100,20 +100,20 @@ class Ledger(Result):
 
     @property
     def analysis(self) -> str:
-        """The analysis that gave the costs: `tight` or `paper`."""
+        """Return the analysis that computed the costs: `tight` or `paper`."""
         return self.rounds[0].analysis
 
     @property
     def delta(self) -> float:
-        """δ of the rounds, in (0, 1)."""
+        """Return δ of the rounds, in (0, 1)."""
         return self.rounds[0].delta
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return the ledger of both: costs and sensitivities add at each order.
+        """Return one ledger for the rounds of both; costs and sensitivities add at each order.
 
-        The charges depend on the votes, and later rounds may be chosen after seeing earlier labels.
-        So the sum is an ex-post bound at one order that was fixed beforehand (THEORY.md, section
-        4), and no RDP cost.
+        The costs depend on the votes, and later rounds may be chosen after seeing earlier labels.
+        So the sum is not an RDP cost. It is an ex-post bound at one order that was fixed beforehand
+        (THEORY.md, section 4).
 
         Raises:
             LedgerError: analyses, deltas, orders, teachers per record or groups differ, or a round
@@ -136,9 +136,7 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return sensitivities at more distances; beyond its own, a ledger knows only its
-        ceiling.
-        """
+        """Return sensitivities at more distances, which are the ceiling beyond the known ones."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
@@ -152,12 +150,14 @@ class Ledger(Result):
         """Return the place of an order in the ledger.
 
         Raises:
-            LedgerError: the order was not charged.
+            LedgerError: the ledger has no costs at this order.
         """
         found = np.flatnonzero(np.isclose(self.orders, order, rtol=1e-12, atol=0.0))
         if found.size == 0:
             held = ", ".join(f"{value:g}" for value in self.orders)
-            raise LedgerError(f"order {order:g} was not charged; this ledger holds {held}")
+            raise LedgerError(
+                f"the ledger has no costs at order {order:g}; it has them at order {held}"
+            )
         return int(found[0])
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Ledger(Result):
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
-        """Return the ledger in a file; LedgerError, with the file's name, if there is none."""
+        """Return the ledger in a file; raise LedgerError with the file's name if there is none."""
         with reading(path, "one of the ledgers") as file:
             return cls.from_json(file.read(LARGEST + 1))
 
@@ -188,15 +188,13 @@ class Ledger(Result):
         """Return the ledger in the text of a file.
 
         Raises:
-            LedgerError: the text is truncated, damaged, no ledger, or of another schema version.
+            LedgerError: the text is damaged, is not a ledger, or has another schema version.
         """
         return _LEDGER.read(cls, text)
 
 
 def check_alike(rounds: Sequence[Round]) -> None:
-    """Raise LedgerError if rounds differ in analysis, δ, or the teachers that a record may
-    train.
-    """
+    """Raise LedgerError if rounds differ in analysis, in δ, or in how many votes a record moves."""
     for what in ("analysis", "delta"):
         held = sorted({getattr(done, what) for done in rounds})
         if len(held) > 1:
@@ -207,12 +205,13 @@ def check_alike(rounds: Sequence[Round]) -> None:
 
 
 def check_neighbours(runs: Iterable[Settings]) -> None:
-    """Raise LedgerError if some runs protect other neighbours than the rest: they have no total."""
-    # The cost of one record at k teachers says nothing about its cost at another k.
+    """Raise LedgerError if runs protect different neighbours, because then there is no total."""
+    # The cost of a record that trained k teachers says nothing about another number k.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(
-            "runs with different `teachers_per_record` or `groups` have no common neighbours. "
-            "Give the same values in all runs on the same teachers; others need another record"
+            "runs with different `teachers_per_record` or `groups` cannot share a total. Give the "
+            "same values in all runs on the same teachers; runs on other teachers need another "
+            "record"
         )
 
 
@@ -227,8 +226,8 @@ def sanitized_epsilon(
     """Draw the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
     The value is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε.
-    Call it once for every draw that is charged: whoever draws twice and keeps one value publishes
-    more than the charge covers.
+    Every call is a draw that must be charged, even if its value is not published, because choosing
+    between two draws reveals more than one draw.
 
     Args:
         ledger: the costs, over all rounds.

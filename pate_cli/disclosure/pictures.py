@@ -1,4 +1,4 @@
-"""Pictures, for users who installed the extra `plot`: the cost of votes, and forecasts.
+"""Pictures of costs, reports, records and plans; they need the extra `plot`.
 
 Each `draw_…` takes a result and, if wanted, matplotlib Axes, and returns the Axes. A picture of
 private votes is SECRET and says so in its title. The colours are Okabe and Ito's, which
@@ -39,7 +39,7 @@ _STYLE: Final = {
     "svg.hashsalt": "pate",
 }
 _PALE, _BLUE, _GREEN, _VERMILION, _BLACK = "#BFDDEE", "#0072B2", "#009E73", "#D55E00", "#000000"
-# The metadata that would tell when, and by which program, a picture was drawn.
+# Without this metadata a picture does not show when, and by which program, it was drawn.
 _STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
@@ -66,10 +66,12 @@ def _matplotlib() -> Any:
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
-    """Return `pdf`, `png` or `svg` by the suffix; called before any work, which could be in vain.
+    """Return the format that a suffix names: `pdf`, `png` or `svg`.
+
+    Call it before any work, so that a wrong name wastes no time.
 
     Raises:
-        UsageError: the suffix is another one, or matplotlib is not installed.
+        UsageError: the suffix is none of these, or matplotlib is not installed.
     """
     suffix = PurePath(path).suffix.lower()[1:]
     if suffix not in _STAMPS:
@@ -82,7 +84,7 @@ def encode_picture(axes: Any, path: str | os.PathLike[str]) -> bytes:
     """Return the figure of Axes in the format that the suffix of `path` names, without a date.
 
     Raises:
-        UsageError: the suffix is another one, or matplotlib is not installed.
+        UsageError: the suffix is not .pdf, .png or .svg, or matplotlib is not installed.
     """
     picture = check_plot(path)
     sink = io.BytesIO()
@@ -125,7 +127,7 @@ def _beside(axes: Any, label: str) -> Any:
 
 
 def with_legend(*several: Any, columns: int = 3) -> Any:
-    """Return the first of some Axes, with a legend of all of them below, where it hides nothing."""
+    """Return the first of some Axes, with a legend of all of them below the picture."""
     handles = [each for axes in several for each in axes.get_legend_handles_labels()[0]]
     several[0].figure.legend(handles=handles, loc="outside lower center", ncols=columns)
     return several[0]
@@ -142,7 +144,7 @@ def _logarithmic(axis: Any) -> None:
 
 @styled
 def draw_cost(found: Any, axes: Any = None) -> Any:
-    """Draw queries by plurality: how many, how many answered, and the cost of one. SECRET.
+    """Draw how many queries are asked and answered, and what one costs, by plurality. SECRET.
 
     This is Figure 5 of the ICLR 2018 paper for these votes; `found` is a VoteCost.
     """
@@ -204,7 +206,7 @@ def draw_report(found: Any, axes: Any = None) -> Any:
     colours = [_BLUE if name.startswith(("stated", "group")) else _PALE for name in bars]
     drawn = axes.barh(list(bars), list(bars.values()), 0.6, color=colours, edgecolor=_BLUE)
     axes.bar_label(drawn, [nats(epsilon) for epsilon in bars.values()], padding=4)
-    axes.margins(x=0.15)  # for the numbers
+    axes.margins(x=0.15)  # The numbers stand beyond the bars.
     axes.invert_yaxis()
     axes.set(xlabel=f"ε at δ = {found.delta:g} (nats)")
     return axes
@@ -240,7 +242,7 @@ def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes:
 def draw_plan(
     found: Any, points: Sequence[tuple[int, float, Sequence[float]]], axes: Any = None
 ) -> Any:
-    """Draw answers against ε, for the teachers of a plan and for other numbers of teachers; public.
+    """Draw answers against ε, for the teachers of a plan and for other numbers of teachers. Public.
 
     Args:
         found: the Plan, whose point is marked. A band shows its levels of agreement, and lines show

@@ -1,17 +1,17 @@
 """The record: every run that published something about these teachers' votes, and its cost.
 
-A run enters the record before its votes are used, as pending, which counts in full. Its outcome is
-noted before anybody learns it. No entry that could follow from the votes is ever removed. So
-whoever holds the record knows the total cost of all runs (`disclosure.runs`).
+A run enters the record before its votes are used. It is then pending, and counts in full. The
+record has its outcome before anybody learns it. An entry is never removed for a reason that could
+depend on the votes. So the record always has the total cost of all runs (`disclosure.runs`).
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` its
 outcome, `ask` queries of a session with their answers, `strike` a run whose file turned out to hold
 no votes, and `goes_on_in`, the name of another record that took over all runs. Runs and sessions
-write by the same functions.
+use the same functions.
 
-The record contains nothing of the votes: settings, outcomes and worst-case costs are public, and so
-is the record. It names files and times, which its holder may prefer not to show; reports leave
-these names out.
+The record is public, because it only contains settings, outcomes and worst-case costs, and nothing
+of the votes. It names files and times, which its holder may prefer not to show; reports leave these
+names out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SpendRecord:
 
     def __post_init__(self) -> None:
         if len({run.id for run in self.runs}) < len(self.runs):
-            raise LedgerError("a run stands in the record twice")
+            raise LedgerError("the record has a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not contain under any of their names."""
@@ -65,15 +65,16 @@ class SpendRecord:
         return next((run for run in self.runs if run.id == name), None)
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
-        """Return the releases that drew from rounds of this ledger, without the rounds' own
-        draws.
+        """Return the releases that drew from rounds of this ledger.
+
+        The draws of the rounds themselves are not among them.
         """
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
-        """Return the runs of a ledger: its rounds, each with its draw."""
+        """Return a record with the rounds of a ledger, each with its draw."""
 
         def run(done: Round) -> Run:
             # Only the ledger may contain the name of a round, and this record may be published.
@@ -85,7 +86,7 @@ class SpendRecord:
         return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of either record, each once, with its outcome if one of them has it."""
+        """Return the runs of both records, each once, with its outcome if either record has it."""
         both = (*other.runs, *self.runs)
         ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
         mine = (ended.get(run.id, run) for run in self.runs)
@@ -93,10 +94,10 @@ class SpendRecord:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
-        """Read the record in a file; empty if there is no such file.
+        """Return the record in a file; an empty one if there is no such file.
 
         Raises:
-            LedgerError: the file is damaged, no record, or no regular file.
+            LedgerError: the file is damaged, is not a record, or is not a regular file.
         """
         return RecordFile(path).record
 
@@ -106,8 +107,8 @@ class Sighting:
     """The state of a record when it was last seen.
 
     Attributes:
-        record: its file, an absolute path.
-        lines: its number of events.
+        record: the absolute path of its file.
+        lines: the number of its events.
         chain: the hash of all events.
     """
 
@@ -127,7 +128,7 @@ class RecordFile:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        """Read the file if it exists; LedgerError if it is damaged or no record."""
+        """Read the file if it exists; raise LedgerError if it is damaged or is not a record."""
         self._journal = Journal(path, KIND)
         self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
@@ -139,21 +140,21 @@ class RecordFile:
 
     @property
     def empty(self) -> bool:
-        """Whether the record has not begun."""
+        """Return whether the record has no lines yet."""
         return not self._journal.lines
 
     @property
     def sighting(self) -> Sighting:
-        """Length and hash of the record, by which a loss or a rollback is noticed."""
+        """Return length and hash of the record, so that pate later notices a loss or a rollback."""
         return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
 
     def tells_of(self, seen: Sighting) -> bool:
-        """Return whether it contains all lines that it, or its original, had when it was seen."""
+        """Return whether this record contains all lines that a sighting saw."""
         return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
     def record(self) -> SpendRecord:
-        """All runs; sessions include the queries that were asked."""
+        """Return the record with all runs; sessions include the queries that were asked."""
         return SpendRecord(tuple(map(self._so_far, self._runs.values())))
 
     def _so_far(self, run: Run) -> Run:
@@ -168,17 +169,15 @@ class RecordFile:
         return self._asked.get(session.id, [])
 
     def refuse_run(self) -> None:
-        """Raise LedgerError if another record took over, so that this one accepts no
-        further run.
-        """
+        """Raise LedgerError if another record took over, so that this one accepts no more runs."""
         if self.goes_on_in is not None:
             raise LedgerError(
-                f"the runs of {self.name} go on in {self.goes_on_in}; name that record with "
-                "`record`, or its `ensemble`"
+                f"{self.name} is closed, because its runs are now in {self.goes_on_in}; name that "
+                "record with `record`, or its `ensemble`"
             )
 
     def catch_up(self) -> None:
-        """Read the lines that others appended, and make sure they are on disk; under the lock.
+        """Read the lines that others appended, and force them to disk; call it under the lock.
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.
@@ -187,15 +186,15 @@ class RecordFile:
         self._follow()
 
     def enter(self, *runs: Run) -> None:
-        """Append runs that the record does not contain; under the lock.
+        """Append runs that the record does not contain yet; call it under the lock.
 
         Raises:
-            OutputError: they cannot be written, and none was entered.
+            OutputError: they cannot be written, and no run was entered.
         """
         self._append(*({"enter": encoded(run)} for run in runs))
 
     def settle(self, run: Run) -> None:
-        """Append the outcome of a run, unless it is known; under the lock."""
+        """Append the outcome of a run, unless it is known; call it under the lock."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
             ended = {"outcome": run.outcome.value, "answers": run.answers}
@@ -203,19 +202,20 @@ class RecordFile:
             self._append({"settle": run.id, **ended, "total": total})
 
     def strike(self, run: Run) -> None:
-        """Append that a run is struck out; under the lock."""
+        """Append that a run is removed; call it under the lock."""
         self._append({"strike": run.id})
 
     def go_on_in(self, other: RecordFile) -> None:
-        """Append that another record has taken over the runs of this one; under the lock."""
+        """Append that another record took over the runs of this one; call it under the lock."""
         self._append({"goes_on_in": other.path.name})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
-        """Append queries of a session with their labels, before the labels are returned; under the
-        lock.
+        """Append queries of a session with their labels, before anybody gets the labels.
+
+        Call it under the lock.
 
         Args:
-            session: the run.
+            session: the run of the session.
             asks: `label`, `id` and `prior` of each query.
 
         Raises:
@@ -233,10 +233,10 @@ class RecordFile:
         while self._read < len(lines):
             try:
                 self._take(lines[self._read])
-            except (KeyError, ValueError, TypeError):  # the run is unknown, or it is no event
+            except (KeyError, ValueError, TypeError):  # The run is unknown, or it is not an event.
                 raise LedgerError(
-                    f"{self.name} is damaged: line {self._read + 2} is no event that a record "
-                    "has; restore it from a copy"
+                    f"{self.name} is damaged: line {self._read + 2} is not a valid event; restore "
+                    "the file from a copy"
                 ) from None
             self._read += 1
 

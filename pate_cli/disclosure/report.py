@@ -1,4 +1,4 @@
-"""The public report: facts of a release, and the promise that is computed from them.
+"""The public report: facts of a release, and the guarantee that is computed from them.
 
 Every field is a public parameter, the number of released labels, a data-independent ε, or a value
 that `release` sanitized. A report contains no reference to a ledger. Its fields are the fields of
@@ -50,15 +50,15 @@ from pate_cli.votes.facts import Group
 
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
-"""Raised with every change of a field or a sentence, because reports quote these sentences."""
+"""This number grows with every change of a field or a sentence, because reports quote sentences."""
 CHECKED: Final = "checked"
-"""Name of the metadata of a fact that says how it is checked; other fields are computed."""
+"""Facts have this entry in their metadata, which says how they are checked; others are computed."""
 _LARGEST: Final = 1 << 26  # bytes
 _OURS: Final = "give the file that --report wrote"
 _OTHERS: Final = {
     "pate-ledger": "a ledger, which is SECRET; give the public report",
-    "pate-spend-record": "a record, which pate spent shows; give a report",
-    "dry_run": "a quote of --dry-run, nothing was released; give a report",
+    "pate-spend-record": "a record; pate spent shows it, but here give a report",
+    "dry_run": "a quote of --dry-run, which released nothing; give a report",
 }
 
 
@@ -68,11 +68,11 @@ class Checked(enum.StrEnum):
     Attributes:
         COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
         LABELS: the file of labels shows it, by its hash, its rows and its settings.
-        RECORD: only the record shows it, which the holder of the votes keeps.
-        RELEASE_TEST: it is the result of a random draw whose probability follows from the votes.
-        SANITIZING: it was drawn around a number that describes the votes.
+        RECORD: only the record, which the holder of the votes keeps, shows it.
+        RELEASE_TEST: it is the result of a random draw whose probability depends on the votes.
+        SANITIZING: it was drawn around a number that depends on the votes.
         EXTERNAL: others state it.
-        FREE: nothing follows from it.
+        FREE: no other field depends on it.
     """
 
     COMPUTED = "numbers and words"
@@ -152,16 +152,17 @@ class ReportFacts:
         rounds: settings of the runs whose costs are composed, and the numbers of their answers.
         passed: whether labels passed the release test of their target; None without a test.
         total: whether the report is about all runs in `spent`, and not about a single run.
-        sanitizer: how an ε was drawn from ledgers; None if none was. If a run drew an ε, its round
-            says so.
+        sanitizer: how an ε was drawn from ledgers; None if no ε was drawn from ledgers. If a run
+            itself drew an ε, its round says so.
         sanitized: the ε that was drawn, nats, rounded up; None if none is published.
-        seeded: whether the draw from ledgers came from a seed; nothing is promised then.
+        seeded: whether the draw from ledgers came from a seed; the report then has no guarantee.
         earlier_draws: sanitized values that earlier releases drew from these rounds; ε includes
             their cost, and the cost of draws of the rounds themselves.
         external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
             not.
-        recorded: whether `earlier_draws` is known to be complete; nothing is promised if not.
-        spent: all runs of the record, this one among them, and their total cost; None if earlier
+        recorded: whether `earlier_draws` is known to be complete; if not, the report has no
+            guarantee.
+        spent: all runs of the record, including this one, and their total cost; None if earlier
             runs are not tracked.
         label_names: the names of the classes, class 0 first, if they have names.
         labels: the file of labels of the report, None if there is none.
@@ -187,39 +188,40 @@ class ReportFacts:
 
     @property
     def plan(self) -> ReleasePlan | None:
-        """How the sanitized ε was drawn; None if none is published."""
+        """Return how the sanitized ε was drawn; None if none is published."""
         if self.sanitized is None or self.sanitizer is not None:
             return self.sanitizer
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
 
     @property
     def training(self) -> Training | None:
-        """How private every teacher's training was; None where that is not stated of all rounds.
+        """Return how private every teacher's training was; None unless all rounds state it.
 
-        What others state of the same records reaches them by another way than their teacher.
+        It is also None if the report has external parts, because these saw the records directly,
+        not through a teacher.
         """
         return None if self.external else training_of(self.rounds)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Every sanitized value of these rounds, from first to last; all of them are charged."""
+        """Return every sanitized value of these rounds, from first to last; all are charged."""
         plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
         own = [draw for plan in plans if plan is not None for draw in plan.draws]
         return (*own, *self.earlier_draws)
 
     @property
     def target(self) -> TargetPlan | None:
-        """The (ε, δ) of a single run that was stated in advance; None without one."""
+        """Return the (ε, δ) that a single run stated in advance; None if there is none."""
         return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None
 
     @property
     def refused(self) -> bool:
-        """Whether the labels failed their release test, so that none are released."""
+        """Return whether the labels failed their release test, so that none are released."""
         return self.passed is False
 
     @cached_property
     def cost(self) -> Cost:
-        """Worst-case cost of everything that is released, as if there were no test."""
+        """Return the worst-case cost of everything that is released, as if there were no test."""
         if self.total and self.spent is not None:
             return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
@@ -228,7 +230,7 @@ class ReportFacts:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Report(ReportFacts, Result):
-    """Public report of labels: (ε, δ), the promise, and everything that it was computed from.
+    """Public report of labels: (ε, δ), the guarantee, and everything that it was computed from.
 
     `aggregate` and `release` return one. Publish it beside the labels; others can check it with
     `verify` and read it with `explain`. Publish nothing else about a run.
@@ -238,14 +240,14 @@ class Report(ReportFacts, Result):
         <Report: epsilon 1.3788 at delta 1e-05, 163 of 300 queries answered>
         >>> done.report.epsilon, done.report.epsilon_kind
         (1.3788, 'worst-case')
-        >>> done.report.private  # noise from a seed promises nothing
+        >>> done.report.private  # Noise from a seed protects nobody.
         False
         >>> done.report.save("report.json")
 
-    Its facts are fields, too (`ReportFacts`). The following fields are computed from the facts.
+    A report has the fields of `ReportFacts`. The following fields are computed from them.
 
     Attributes:
-        private: whether noise was unpredictable; if it came from a seed, nothing is promised.
+        private: whether noise was unpredictable; noise from a seed gives no guarantee.
         sound: whether ε is a valid bound. It is not if the `paper` analysis drew it, or if the
             number of classes or the list of queries was read from the votes.
         epsilon, delta: the headline, nats, rounded up to 4 decimals.
@@ -257,16 +259,16 @@ class Report(ReportFacts, Result):
             a query has several labels, rows are pairs of a query and a label.
         summary: the headline in a sentence.
         adjacency: who is protected.
-        covers: everything that ε accounts for.
+        covers: everything that ε covers.
         statements: statements about the numbers, each with whether it holds.
         data_independent: the worst case.
         record_epsilon: ε for one training record at δ, nats, of the headline or the worst case;
-            None where nobody states how private the teachers' training was.
+            None if nobody states how private the teachers' training was.
         crosscheck: figures of textbook accountants for the labels alone; None in a total.
         groups: groups of teachers that count differently, each with its ε, at most the headline.
-        unsettled: facts that were read from the votes (`classes`, `queries`), `draws` if earlier
-            draws may not be charged, `inputs` that do not verify. With any entry nothing is
-            promised.
+        unsettled: reasons why the report has no guarantee; empty if it has one. `classes` or
+            `queries` were read from the votes; `draws`: earlier draws may not be charged;
+            `inputs`: an input does not verify.
         warnings: warnings for the reader.
     """
 
@@ -292,28 +294,28 @@ class Report(ReportFacts, Result):
 
     @property
     def facts(self) -> ReportFacts:
-        """The facts that the report states, without the fields that are computed from them."""
+        """Return the facts in the report, without the fields that are computed from them."""
         return ReportFacts(**{each.name: getattr(self, each.name) for each in fields(ReportFacts)})
 
     @property
     def label_set(self) -> LabelSet | None:
-        """The labels of a query, if it has several in every round."""
+        """Return the labels of a query if queries have several labels in all rounds, else None."""
         found = {done.label_set for done in self.rounds}
         return found.pop() if len(found) == 1 else None
 
     @property
     def analysis(self) -> str:
-        """The analysis that gave the costs: `tight`, `paper`, or `composition`."""
+        """Return the analysis that computed the costs: `tight`, `paper`, or `composition`."""
         return self.rounds[0].analysis
 
     @property
     def rows(self) -> str:
-        """The word for the rows that `queries` counts."""
+        """Return the word for the rows that `queries` counts."""
         return rows_of(self.label_set)
 
     @property
     def claimed(self) -> bool:
-        """Whether anything is promised at all."""
+        """Return whether the report has any guarantee."""
         return self.private and self.sound
 
     def claims(self, statement: str) -> bool:
@@ -334,7 +336,7 @@ class Report(ReportFacts, Result):
         return replace(self, labels=LabelFile.of(digest, kind))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-ready values: what was computed first, then the facts."""
+        """Return the report as JSON-ready values: first the computed fields, then the facts."""
         head = {"kind": KIND, "schema_version": SCHEMA_VERSION, "releasable": self.releasable}
         stated = {each.name for each in fields(ReportFacts)}
         return head | dict(sorted(encoded(self).items(), key=lambda item: item[0] in stated))
@@ -347,7 +349,7 @@ class Report(ReportFacts, Result):
         }
 
     def said(self) -> Said:
-        """Return the promise, who is protected, the worst case and the warnings, by title."""
+        """Return the guarantee, who is protected, the worst case and the warnings, by title."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
         told = [
             ("guarantee", self.summary),
@@ -372,16 +374,16 @@ class Report(ReportFacts, Result):
 
     @property
     def releasable(self) -> bool:
-        """Whether the report may be published: noise from a seed promises nothing."""
+        """Return whether the report may be published: not if its noise came from a seed."""
         return self.private
 
     @property
     def secret(self) -> bool:
-        """False: no report is secret, even one that promises nothing."""
+        """Return False, because no report is secret, even one without a guarantee."""
         return False
 
     def headline(self) -> str:
-        """Return ε, δ, the number of answers, and whether no record charges them."""
+        """Return ε, δ and the number of answers in a phrase, and whether no record has the run."""
         charged = "" if self.spent is not None or not self.private else "; in no record"
         return (
             f"{pair(self.epsilon, self.delta)}, "
@@ -409,8 +411,8 @@ def report_schema() -> dict[str, Any]:
 class RefusedError(PateError):
     """Raised if labels fail the release test of a `target_epsilon`; it carries the public report.
 
-    Catch it around `aggregate(target_epsilon=...)`. A failed test is an outcome of the run and
-    costs privacy, too: publish its `report`, and count its cost.
+    Catch it around `aggregate(target_epsilon=...)`. A failed test also costs privacy, so publish
+    its `report` and count its cost.
 
         >>> votes = [[40, 38, 22]] * 30
         >>> given = {"layout": "counts", "max_queries": 30, "sigma2": 16, "seed": 1}
@@ -424,7 +426,7 @@ class RefusedError(PateError):
     exit_code = 8
 
     def __init__(self, message: str, report: Report) -> None:
-        """`report` is the public report of the refusal."""
+        """Make the error from its message and the public report of the refusal."""
         super().__init__(message)
         self.report = report
 
@@ -433,7 +435,7 @@ def read_report(path: str | PathLike[str]) -> Report:
     """Return the report in a file, by path or address; "-" is standard input.
 
     Raises:
-        ReportError: the file cannot be read, or see `parse_report`; the message names the file.
+        ReportError: the file cannot be read, or is not a valid report; the message names the file.
         UsageError: the file is also an output of the command.
     """
     if path == "-":
@@ -447,7 +449,7 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
     """Return a report that is given as an object, as text, or as a file.
 
     Raises:
-        ReportError: it is no report, or does not follow the schema.
+        ReportError: it is not a report, or it violates the schema.
     """
     if isinstance(given, Report):
         return given
@@ -469,20 +471,20 @@ def parse_report(text: str | bytes, name: str = "the report") -> Report:
         name: the name of the file in messages.
 
     Raises:
-        ReportError: the text is no JSON, of another kind or version, or its fields are wrong.
+        ReportError: the text is not JSON, has another kind or version, or has wrong fields.
     """
     head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
-    for kind, told in _OTHERS.items():  # lines of a record are no JSON together
+    for kind, told in _OTHERS.items():  # A record has one JSON object per line, which is not JSON.
         if f'"{kind}"' in head:
             raise ReportError(f"{name} is {told}")
-    foreign = Refusal(ReportError, f"{name} is no report, or a damaged one: ", f"; {_OURS}")
+    foreign = Refusal(ReportError, f"{name} is not a report, or is damaged: ", f"; {_OURS}")
     data = parsed(text, foreign, most=_LARGEST)
     if not isinstance(data, dict) or data.pop("kind", None) != KIND:
-        raise ReportError(f"{name} is no report: {_OURS}")
+        raise ReportError(f"{name} is not a report: {_OURS}")
     version, releasable = data.pop("schema_version", None), data.pop("releasable", None)
     refuse_version(version, SCHEMA_VERSION, name, ReportError)
     damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
     found = decoded(Report, data, damaged)
     if releasable is not found.releasable:
-        raise damaged.of("`releasable` is not what `private` says")
+        raise damaged.of("`releasable` contradicts `private`")
     return found

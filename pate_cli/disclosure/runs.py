@@ -1,15 +1,16 @@
-"""Runs as records and reports describe them, their total cost, and budgets.
+"""Runs in the form of records and reports, their total cost, and budgets.
 
-All of it is public and contains nothing of the votes. The cost of a run follows from its other
-fields. It is stated nevertheless, for readers of a record, and `verify` computes it again.
+All of this is public and contains nothing of the votes. The cost of a run follows from its other
+fields. Records state it too, for their readers, and `verify` computes it again.
 
 Several runs have two totals with different premises (THEORY.md, section 20):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
-  followed from earlier results. It is `Cost.together` of all runs. If runs are chosen after seeing
-  results, a game with randomised response has 1.4 times the stated δ, so no budget uses this total.
-- *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They
-  assume nothing (section 20.2), so budgets use them to admit runs and to show what is left.
+  depended on earlier results. It is `Cost.together` of all runs. If runs are chosen after seeing
+  results, a game with randomised response reaches 1.4 times the stated δ, so no budget uses this
+  total.
+- *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They need
+  no such premise (section 20.2), so budgets use them to admit runs and to show what is left.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _DIGITS: Final = 12
 class RunKind(enum.StrEnum):
     """How a run is charged.
 
-    The kinds are: labels by their worst case, as a tested target, by a composition, or by the rule
-    of a session; a draw from a ledger; a cost that others state.
+    Labels are charged by their worst case, as a tested target, by a composition, or by the rule of
+    a session. A release is a draw from ledgers, and an external cost is stated by others.
     """
 
     WORST_CASE = "worst-case"
@@ -66,7 +67,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that all runs of a record may cost together, however they are chosen.
+    """The most that all runs of a record may cost together, even if they depend on each other.
 
     It admits runs by one of two rules:
 
@@ -108,11 +109,11 @@ class Budget:
             return cls(float(epsilon), BUDGET_DELTA if delta is None else float(delta), order)
         for name, value in (("budget_delta", delta), ("budget_order", order)):
             if value is not None:
-                raise UsageError(f"`{name}` goes with `budget`, the epsilon of both")
+                raise UsageError(f"`{name}` needs `budget`, the largest epsilon of all runs")
         return None
 
     def spent(self, runs: Sequence[Run]) -> list[tuple[float, float]]:
-        """Return the totals by its rule: (ε, δ) of no run, of the first run, of the first two, ...
+        """Return totals by the rule of the budget: (ε, δ) of no run, of the first run, and so on.
 
         A filter converts even a Rényi cost of 0 to some ε and to half of its δ.
 
@@ -126,14 +127,14 @@ class Budget:
         least = replace(_cost_of(runs), delta=half).least_delta
         if half < least:
             raise UnreachableError(
-                f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least, "
-                "because of floating-point noise"
+                f"the runs of the record need a `budget_delta` of at least {2.0 * least:.2g}, "
+                "because floating-point noise adds to delta"
             )
         costs = [run.cost.rdp_at(self.order) for run in runs]
         for run, cost in zip(runs, costs, strict=True):
             if not math.isfinite(cost):
                 raise UnreachableError(
-                    f"run {run.id} has no Renyi cost at the order {self.order:g} of the budget"
+                    f"run {run.id} has no finite RDP cost at the order {self.order:g} of the budget"
                 )
         rdp = accumulate(map(Decimal, costs), initial=Decimal(0))
         added = (_sum(pair.delta for pair in run.cost.pairs) for run in runs)
@@ -144,11 +145,10 @@ class Budget:
         ]
 
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
-        """Return the (ε, δ) that are left of the budget after `spent`, each at least 0, rounded
-        down.
+        """Return the (ε, δ) that is left of the budget, both at least 0 and rounded down.
 
-        A run of this cost is admitted. The rest never grows with another run. It grows if a run in
-        progress ends and costs less than it might have cost.
+        A run with this cost is admitted. What is left never grows when another run begins. It may
+        grow when a run ends that cost less than it could have cost.
         """
         rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -169,14 +169,15 @@ class Budget:
 
         Raises:
             UnreachableError: all runs together would cost more than the budget.
-            UsageError: earlier runs were admitted by another rule, or before a filter was chosen.
+            UsageError: an earlier run had another rule, or the first run had no budget and this
+                one has a filter.
         """
         others = [run.budget for run in earlier if run.budget is not None]
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
         if late or any(one._rule != self._rule for one in others):
             raise UsageError(
-                "the rule of a budget (`budget_order`, and its `budget_delta`) is fixed by the "
-                "first run of a record; state the same rule, or none if the first run had none"
+                "the first run of a record fixes the rule of its budget (`budget_order`, and its "
+                "`budget_delta`); give the same rule, or none if the first run had none"
             )
         spent = self.spent([*earlier, *fresh])
         (epsilon, delta), before = spent[-1], spent[len(earlier)]
@@ -186,7 +187,7 @@ class Budget:
         raise UnreachableError(
             f"the budget is epsilon {shown(self.epsilon)} at delta {shown(self.delta)}, and {count}"
             f" in {record} spent epsilon {nats(before[0])} at delta {shown(before[1])}: with this "
-            f"one it would be {nats(epsilon)} at delta {shown(delta)}"
+            f"run the total would be {nats(epsilon)} at delta {shown(delta)}"
         )
 
     @property
@@ -202,20 +203,20 @@ class Run:
     Attributes:
         id: the random name of the run, as in its report; for an external part, its digest.
         outcome: how it ended.
-        time: when it began, UTC; None if nobody noted it.
+        time: when it began, UTC; None if this is unknown.
         epsilon, delta: its full worst-case cost by itself, nats.
         settings: for labels, the settings of the run.
         answers: labels released; None if there are none, or not yet.
-        round: name of the round, by which its ledger is known; not in reports.
+        round: name of the round in its ledger; not in reports.
         session: digest of the options of a session; not in reports.
         draw: for a release from ledgers, how its sanitized value was drawn.
-        drawn_from: names of the rounds that it was drawn from; not in reports.
+        drawn_from: for a release, names of the rounds that it was drawn from; not in reports.
         external: for an external part, its statement.
         votes: the holder's name for the votes; not in reports.
         budget: the budget that admitted it.
-        promised: False if it promises nothing for a reason that its settings do not show: a draw by
-            a seed, or an input that does not verify.
-        total_epsilon, total_delta: the total of all runs up to this one, when it was noted.
+        promised: False if it has no guarantee for a reason that its settings do not show: a draw
+            from a seed, or an input that does not verify.
+        total_epsilon, total_delta: the total of all runs up to this one, when it was written.
     """
 
     id: str
@@ -242,7 +243,9 @@ class Run:
             raise LedgerError(f"run {shortened(self.id)}: delta {self.delta:g} is not below 1")
         drawn = self.draw.draws if self.draw is not None else ()
         if sum(map(bool, (self.settings, drawn, self.external))) != 1:
-            raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
+            raise LedgerError(
+                f"run {shortened(self.id)} must have either settings, a draw or an external cost"
+            )
 
     @classmethod
     def of(cls, *, settings: Settings | None = None, **told: Any) -> Run:
@@ -261,15 +264,15 @@ class Run:
 
     @property
     def priced(self) -> Run:
-        """This run with the (ε, δ) of its cost."""
+        """Return this run with the (ε, δ) that follows from its other fields."""
         cost = self.cost
-        if self.external is not None and not cost.pairs:  # with all digits
+        if self.external is not None and not cost.pairs:  # The ε of a curve is not rounded.
             return replace(self, epsilon=cost.of_curves.epsilon)
         return replace(self, epsilon=cost.own.epsilon, delta=cost.own.delta)
 
     @property
     def kind(self) -> RunKind:
-        """The kind of run, which says how it is charged."""
+        """Return the kind of run, which decides how it is charged."""
         settings = self.settings
         if settings is None:
             return RunKind.EXTERNAL if self.draw is None else RunKind.RELEASE
@@ -282,7 +285,7 @@ class Run:
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of everything in the run; a tested target has its full and its actual ε."""
+        """Return the cost of everything in the run; a tested target has its full and actual ε."""
         settings, stated = self.settings, self.external
         if stated is not None:
             if stated.curve is None:
@@ -291,7 +294,7 @@ class Run:
         if settings is None:
             return Cost() if self.draw is None else Cost(self.draw.delta, draws=self.draw.draws)
         cost = Cost.of(settings)
-        if settings.rule is not None:  # the proof covers the session as a whole
+        if settings.rule is not None:  # The proof covers the session as a whole.
             return Cost(pairs=(Pair(cost.own.epsilon, cost.own.delta, "session"),))
         if settings.tested is not None:
             (pair,) = cost.pairs
@@ -300,7 +303,7 @@ class Run:
 
     @property
     def counted(self) -> float:
-        """The ε that it counts for by itself, nats; a failed test counts its actual cost."""
+        """Return the ε of the run by itself, nats; a failed test counts with its actual cost."""
         tested = None if self.settings is None else self.settings.tested
         if tested is None:
             return self.epsilon
@@ -308,24 +311,24 @@ class Run:
 
     @property
     def claimed(self) -> bool:
-        """False if nothing is promised: noise from a seed, facts read from the votes."""
+        """Return whether the run has a guarantee; with a seed, for example, it has none."""
         return self.promised and (self.settings is None or self.settings.claimed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its names: its own id, and the name of its round."""
+        """Return the names of the run: its own id, and the name of its round."""
         return (self.id, self.round) if self.round else (self.id,)
 
     @property
     def done(self) -> Round | None:
-        """Its rows with the number of answers; None if it has no rows."""
+        """Return the round of the run with its number of answers; None if it has no labels."""
         if self.settings is None:
             return None
         return Round.of(self.settings, id=self.round or self.id, answers=self.answers or 0)
 
     @property
     def public(self) -> Run:
-        """The run as reports contain it: without names from its holder or from ledgers."""
+        """Return the run for a report, without names that only its holder or ledgers may have."""
         return replace(self, round="", session=None, drawn_from=(), votes=None)
 
 
@@ -333,10 +336,10 @@ class Run:
 class Spent(Figure):
     """All runs of a record, and their total cost.
 
-    ε and δ are for runs chosen beforehand.
+    Its ε and δ assume that all runs were chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: plain sums, for runs however chosen.
+        sum_epsilon, sum_delta: plain sums, valid even if later runs depend on earlier results.
         record_epsilon: ε for one training record at the same δ, nats; None unless every run states
             how private the teachers' training was.
         runs: the runs in order, without the fields that only their holder may see.
@@ -349,25 +352,25 @@ class Spent(Figure):
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Spent:
-        """Return what is published about runs; errors as in `total_of`."""
+        """Return the public total of runs; it raises the errors of `total_of`."""
         found, told = total_of(runs), tuple(run.public for run in runs)
         sums = plain_sums(runs)[-1]
-        # A draw from ledgers is of the votes of other runs, and states nothing itself.
+        # A draw from ledgers uses the votes of other runs, so it states no training itself.
         training = training_of([run.settings for run in runs if run.draw is None])
         record = None if training is None else training.amplified(found.epsilon, found.delta)
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
 
     @property
     def count(self) -> int:
-        """The number of runs."""
+        """Return the number of runs."""
         return len(self.runs)
 
 
 def total_of(runs: Sequence[Run]) -> Figure:
-    """Return the total cost of runs that were chosen beforehand. A single run has its own cost.
+    """Return the total cost of runs that were chosen beforehand; for a single run its own cost.
 
     Raises:
-        LedgerError: there is no run, or a draw from rounds whose cost is unknown.
+        LedgerError: there is no run, or an ε was drawn from rounds whose cost is unknown.
         ParameterError: δ is 1 or more.
     """
     if not runs:
@@ -378,7 +381,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
-    """Return the cost as if every test had passed: of everything, and of labels without draws."""
+    """Return the costs of everything and of the labels alone, as if every test had passed."""
     ends = {Outcome.REFUSED: Outcome.LABELLED}
     full = [replace(run, outcome=ends.get(run.outcome, run.outcome)) for run in runs]
     labels = [
@@ -390,8 +393,9 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
 
 
 def plain_sums(runs: Sequence[Run]) -> list[tuple[float, float]]:
-    """Return plain sums, however runs were chosen: of no run, of the first run, of the
-    first two, …
+    """Return plain sums: (ε, δ) of no run, of the first run, of the first two runs, and so on.
+
+    They are valid even if later runs depend on earlier results.
     """
     epsilons = accumulate((_sum([run.counted]) for run in runs), initial=Decimal(0))
     deltas = accumulate((_sum([run.delta]) for run in runs), initial=Decimal(0))
@@ -399,7 +403,7 @@ def plain_sums(runs: Sequence[Run]) -> list[tuple[float, float]]:
 
 
 def _cost_of(runs: Sequence[Run]) -> Cost:
-    """Return the cost of all runs; LedgerError for a draw from rounds that are not among them."""
+    """Return the cost of all runs; raise LedgerError if an ε was drawn from unknown rounds."""
     known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
@@ -410,5 +414,5 @@ def _cost_of(runs: Sequence[Run]) -> Cost:
 
 
 def _sum(numbers: Iterable[float]) -> Decimal:
-    """Return the sum of decimal numbers as they are written: .1 and .2 make .3."""
+    """Return the sum of numbers by their decimal digits, so that .1 and .2 make .3."""
     return sum((Decimal(repr(number)) for number in numbers), Decimal(0))

@@ -1,4 +1,4 @@
-"""Settings of a run: its options and the shape of its votes, fixed before the first vote; public.
+"""Settings of a run: its options and the shape of its votes, fixed before any vote is read; public.
 
 Settings connect a run with everything that describes it. `Cost.of(settings)` is the cost of a run.
 Records, ledgers and reports contain settings. A file of labels contains them if its format can, and
@@ -83,45 +83,45 @@ class ReleasePlan:
 
     @property
     def publishes_draw(self) -> bool:
-        """Whether a sanitized value is drawn at all."""
+        """Return whether a sanitized value is drawn at all."""
         return self.kind is not ReleaseKind.NONE
 
     @property
     def delta_shift(self) -> float:
-        """δ': the probability that a released upper bound is below the true value; 0
-        without a draw.
-        """
+        """Return δ', the probability that a released upper bound is too low; 0 without a draw."""
         return failure_delta(self.delta) if self.publishes_draw else 0.0
 
     @property
     def shift(self) -> float:
-        """κ, in units of the smooth sensitivity."""
+        """Return κ, the shift of the published value, in units of the smooth sensitivity."""
         return self.sigma * shift_quantile(self.delta_shift)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """The plan itself if it publishes a draw, which is charged; else nothing."""
+        """Return the plan in a tuple if it draws a value, which is charged; else an empty tuple."""
         return (self,) if self.publishes_draw else ()
 
     @property
     def highest(self) -> float:
-        """The order from which on the draw has infinite cost."""
+        """Return the smallest order at which the draw has infinite cost."""
         return largest_order(self.beta)
 
     def rdp(self, order: float) -> float:
-        """Return ε_κ(λ), the cost of the draw at an order, nats; ParameterError if it is
-        infinite.
+        """Return ε_κ(λ), the cost of the draw at an order, nats.
+
+        Raises:
+            ParameterError: the cost is infinite.
         """
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
     @property
     def release_rdp(self) -> float:
-        """ε_κ(λ): the cost of the draw itself, nats."""
+        """Return ε_κ(λ), the cost of the draw at the plan's own order, nats."""
         return self.rdp(self.order)
 
     @property
     def overhead(self) -> float:
-        """ε of the draw and of the conversion, nats, which adds to the RDP cost of the labels."""
+        """Return the ε of draw and conversion, nats; it is added to the RDP cost of the labels."""
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
@@ -131,8 +131,8 @@ class ReleasePlan:
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
         """Return the published ε, f + SS·(κ + σN) + overhead, at N = `deviate`, nats.
 
-        If the noise would be so narrow that rounding shows beside it, a larger SS is used: the
-        maximum of SS and a constant is as smooth as SS (THEORY.md, 12.4).
+        If the noise were so narrow that rounding errors mattered, a larger SS is used: the maximum
+        of SS and a constant is as smooth as SS (THEORY.md, 12.4).
         """
         wide = max(smooth, NARROWEST / self.sigma)
         return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead
@@ -140,11 +140,11 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class StopRule:
-    """How many queries a session may ask, and their cost, however they are chosen; public.
+    """How many queries a session may ask, and their cost even if they depend on answers; public.
 
     Attributes:
         epsilon, delta: the worst-case cost of all answers of the session, nats.
-        asks: N ≥ 1, how many queries may be asked in any case.
+        asks: N ≥ 1, how many queries may be asked even if all are answered.
         beyond: the rule for more queries if few are answered; None if no more may be asked.
     """
 
@@ -159,7 +159,7 @@ class StopRule:
         check_whole("asks", self.asks)
 
     def left(self, asked: int, answers: int) -> int:
-        """Return how many more queries may be asked for sure, ≥ 0."""
+        """Return how many more queries may be asked even if all of them are answered, ≥ 0."""
         beyond = 0 if self.beyond is None else self.beyond.further(asked, answers)
         return max(self.asks - asked, beyond, 0)
 
@@ -171,19 +171,19 @@ class StopRule:
 
     @property
     def most(self) -> int:
-        """How many queries may be asked if none is answered."""
+        """Return how many queries may be asked if none is answered."""
         return max(self.asks, 0 if self.beyond is None else self.beyond.most)
 
 
 @dataclass(frozen=True)
 class Training:
-    """How private the training of each teacher was for one record, as its holder states it; public.
+    """(ε0, δ0) of each teacher's own training, for one record; stated by the holder, and public.
 
-    With it a run has an ε for one training record beside the one for a teacher
+    With it a run has an ε for one training record, beside the ε for a teacher
     (accounting.amplification).
 
     Attributes:
-        epsilon: ε0 ≥ 0, nats; the search for good parameters of the training is in it.
+        epsilon: ε0 ≥ 0, nats, including the search for good training parameters.
         delta: δ0 in [0, 1).
     """
 
@@ -197,27 +197,34 @@ class Training:
 
     @classmethod
     def of(cls, epsilon: float | None, delta: float | None) -> Self | None:
-        """Return what two keywords state; None where they state nothing.
+        """Return the training that two keywords state; None if both are None.
 
-        UsageError for a δ without an ε.
+        Raises:
+            UsageError: δ is given without ε.
         """
         if epsilon is None and delta is not None:
-            raise UsageError("`teacher_delta` goes with `teacher_epsilon`")
+            raise UsageError("`teacher_delta` needs `teacher_epsilon`")
         return None if epsilon is None else cls(float(epsilon), float(delta or 0.0))
 
     def __or__(self, other: Training) -> Training:
-        """Return what holds of both, where some teachers were trained so and some otherwise."""
+        """Return the larger ε0 and δ0, which hold for the teachers of both."""
         return Training(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
     def amplified(self, epsilon: float, delta: float) -> float:
-        """Return ε for one training record of what is (ε, δ) for a teacher, nats, rounded up."""
+        """Return the ε for one training record of a release that is (ε, δ)-DP for a teacher.
+
+        The result is in nats, rounded up.
+        """
         found = record_epsilon(
             epsilon=epsilon, delta=delta, teacher_epsilon=self.epsilon, teacher_delta=self.delta
         )
         return round_up(found)
 
     def bearable(self, record_epsilon: float, delta: float) -> float:
-        """Return the largest ε of a release that gives a record this ε, nats; infinite for any."""
+        """Return the largest ε of a release at which a training record has at most this ε, nats.
+
+        It is infinite if every release gives the record less.
+        """
         told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
         return release_epsilon(record_epsilon, delta=delta, **told)
 
@@ -230,30 +237,30 @@ def training_of(rounds: Sequence[Settings | None]) -> Training | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of one run on votes: everything that its cost follows from.
+    """Settings of one run on votes: everything that determines its worst-case cost.
 
     Attributes:
         mechanism: its public parameters and its name, from `Mechanism.parameters`.
-        queries: k1, how many rows are asked; for a session, so far.
+        queries: k1, how many rows are asked; for a session, how many were asked so far.
         max_answers: k2, the public cap on answers (k1 without a cap).
         delta: δ of the run, in (0, 1).
         private: False if the noise came from a seed.
         analysis: `tight`, `paper` or `composition`.
         target: the (ε, δ) stated in advance, if there is one.
         sanitizer: the order and the smoothness of the costs that are kept, and whether an ε is
-            drawn; None if nothing is kept.
+            drawn; None if no costs are kept.
         read_off: facts that should be public but were read from the votes.
         groups: the groups of the teachers, if they count differently.
         label_set: the labels of a query, if it has several; rows, caps and answers are then pairs
             of a query and a label.
-        prior: the public prior that votes, too; None if it has no votes.
-        rule: for a session, when asking stops.
+        prior: the public prior, whose guesses have votes, too; None without a prior.
+        rule: for a session, when it ends.
         training: how private the training of each teacher was; None if nobody states it.
         voting: how many queries each teacher votes on; None if nobody states it.
 
     Raises:
         LedgerError: no mechanism has these parameters.
-        ParameterError: numbers contradict each other, or the cost of the mechanism.
+        ParameterError: the numbers contradict each other or the mechanism.
     """
 
     mechanism: Mapping[str, Any]
@@ -279,45 +286,45 @@ class Settings:
             raise ParameterError(fault)
 
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield contradictions of the settings, also with the cost of the mechanism."""
+        """Yield contradictions between the settings, and with the mechanism."""
         queries, prior = self.queries, self.prior
         plain = all(isinstance(each, str | float | int) for each in self.mechanism.values())
         if not plain or mechanism.parameters() != dict(self.mechanism):
-            yield "the parameters of the mechanism are not as a run writes them"
+            yield "the parameters of the mechanism do not have the form in which a run writes them"
         if not 0 <= self.max_answers <= queries:
             yield f"max_answers and queries must be 0 <= {self.max_answers} <= {queries}"
         composed = isinstance(mechanism, ComposedMechanism)
         if self.analysis not in (("composition",) if composed else ("tight", "paper")):
-            yield f"{mechanism.name} is not charged by the analysis {quoted(self.analysis)}"
+            yield f"the analysis {quoted(self.analysis)} does not go with {mechanism.name}"
         for part in (self.target, self.sanitizer, self.rule):
             if part is not None and part.delta != self.delta:
-                yield f"{type(part).__name__} at delta {part.delta:g} for {self.delta:g}"
+                yield f"{type(part).__name__} has delta {part.delta:g}, the run {self.delta:g}"
         charged, weight = mechanism.prior_weight, 0 if prior is None else prior.weight
         if charged != weight or (prior is not None and not weight):
-            yield f"its prior has {weight} votes, but it was charged for {charged:g}"
+            yield f"a guess of its prior has {weight} votes, but its mechanism has {charged:g}"
         if prior is not None and not 0 <= prior.guesses <= queries:
-            yield f"{prior.guesses} guesses of its prior for {queries} queries"
+            yield f"its prior has {prior.guesses} guesses for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
-            yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+            yield f"{quoted(prior.sha256)}, the hash of its prior, is not a SHA-256"
         alone = mechanism.votes_together or mechanism.teachers_per_record == 1
         if self.training is not None and not alone:
             yield "`teacher_epsilon` goes with records that reach one teacher each, and no more"
         if self.voting is not None:
             yield from self._few_faults(mechanism)
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
-            yield "a record moves votes of several teachers, it was charged for those of one"
+            yield "a record of its groups moves votes of several teachers, its mechanism of one"
         if self.groups:
             k, moved = (
                 mechanism.teachers_per_record,
                 max(one.votes_per_record for one in self.groups),
             )
             if moved != k:
-                yield f"a record of its groups moves up to {moved} votes, it was charged for {k}"
+                yield f"a record of its groups moves up to {moved} votes, its mechanism has {k}"
             if len({group.group for group in self.groups}) < len(self.groups):
                 yield "two groups have the same name"
             votes = sum(group.total_weight for group in self.groups)
             if votes != mechanism.teachers:
-                yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
+                yield f"its groups have {votes} votes, its mechanism has {mechanism.teachers}"
 
     def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
         """Yield what has no proof beside teachers who vote on few queries."""
@@ -335,19 +342,19 @@ class Settings:
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:
-        """Return settings as an object of this class, with other or further fields."""
+        """Return settings as an object of this class, with some fields replaced or added."""
         return cls(
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
 
     @cached_property
     def aggregator(self) -> Mechanism:
-        """The mechanism with these parameters."""
+        """Return the mechanism with these parameters."""
         return mechanism_from_parameters(self.mechanism)
 
     @property
     def charged(self) -> tuple[int, int]:
-        """Queries and answers that are charged; for a session, those it may give in any case."""
+        """Return how many queries and answers are charged; in a session, both are N of its rule."""
         rule = self.rule
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
 
@@ -361,34 +368,38 @@ class Settings:
 
     @property
     def published(self) -> Settings:
-        """Settings without a plan that draws nothing: such a plan is for the ledger alone."""
+        """Return the settings for publication, without a plan that draws nothing.
+
+        Only a ledger needs such a plan.
+        """
         plan = self.sanitizer
         drawn = plan if plan is not None and plan.publishes_draw else None
         return Settings.of(self, sanitizer=drawn)
 
     @property
     def protected(self) -> tuple[Any, ...]:
-        """The votes that one record changes; runs that differ in this have no common neighbours."""
+        """Return which votes one record may change; runs that differ here cannot share a total."""
         mechanism = self.aggregator
         return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:
-        """The target, if labels are released only if they pass its test; None without a test."""
+        """Return the target if labels have to pass its release test; None without a test."""
         return None if self.target is None or not self.target.test_orders else self.target
 
     @property
     def claimed(self) -> bool:
-        """Whether anything may be claimed: the noise was private and nothing was read from
-        the votes.
+        """Return whether a guarantee may be claimed.
+
+        This needs noise without a seed, and settings of which none was read from the votes.
         """
         return self.private and not self.read_off
 
     def texts(self) -> dict[str, str]:
-        """Return the settings as a file of labels contains them, by name: texts, and JSON for the
-        rest.
+        """Return the settings for a file of labels, as texts by name.
 
-        The parameters of the mechanism are beside the other settings.
+        Values that are not texts become JSON. The parameters of the mechanism stand beside the
+        other settings.
         """
         found = encoded(self.published)
         return {

@@ -1,7 +1,7 @@
 """How many queries a session may ask: a rule that is fixed before the first query; public.
 
-The rule holds for all votes. accounting.stopping proves it for queries that are chosen after seeing
-earlier answers, and `Cost.of` computes its cost.
+The cost of the rule is a worst case, which `Cost.of` computes. It is valid even if queries are
+chosen after seeing earlier answers; accounting.stopping has the proof.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
-# If fewer than this share of queries can be added, the rule adds none.
+# A rule at the ε of N queries is good enough if its budget is this share of the most possible.
 _WORTH: Final = 0.6
 _ROUND_OFF: Final = 1e-9
 _FIRST: Final = 64
-"""The number at which the search for the number of queries begins."""
+"""The number of queries at which the search begins."""
 
 
 def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
-    """Return why a rule costs more than it states with this mechanism; None if it does not."""
+    """Return why a rule costs more than it states with this mechanism; None if it costs no more."""
     cost, beyond = _cost(mechanism, rule.delta, rule.asks), rule.beyond
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
@@ -39,14 +39,14 @@ def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
     scored = mechanism if isinstance(mechanism, ScoredMechanism) else None
     moments = None if scored is None else scored.query_moments(beyond.order)
     if moments is None:
-        return f"{mechanism.name} allows nothing beyond {rule.asks} queries"
+        return f"{mechanism.name} allows no more than {rule.asks} queries"
     least = moments.test_cost(beyond.answer_cost)
     if beyond.test_cost < least * (1.0 - _ROUND_OFF):
         return f"a query costs {least:.6g} at order {beyond.order:g}"
     found = log_growth(moments, asks=rule.asks, beyond=beyond) / (beyond.order - 1.0)
     epsilon = found + order_cost(beyond.order, delta=rule.delta)
     if epsilon > rule.epsilon + _ROUND_OFF:
-        return f"with what lies beyond, {rule.asks} queries cost epsilon {nats(epsilon)}"
+        return f"with those beyond {rule.asks}, its queries cost epsilon {nats(epsilon)}"
     return None
 
 
@@ -59,15 +59,15 @@ def stop_rule(
         mechanism: the mechanism of the session.
         epsilon: the target, nats; None if only `asks` is given.
         delta: δ in (0, 1).
-        asks: the largest number of queries in any case; None if only the target is given.
+        asks: the largest number of queries; None if only the target is given.
 
     Raises:
-        ParameterError: more than MOST_ASKED are asked for.
-        UsageError: neither is given.
+        ParameterError: `asks` is above MOST_ASKED.
+        UsageError: neither the target nor the number is given.
         UnreachableError: the target does not allow a single query.
     """
     if epsilon is None and asks is None:
-        raise UsageError("give `target_epsilon` or `max_queries`: nothing else would end a session")
+        raise UsageError("give `target_epsilon` or `max_queries`, so that the session has an end")
     number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
     if number > MOST_ASKED:
         raise ParameterError(f"`max_queries` must be at most {MOST_ASKED} in a session")
@@ -112,7 +112,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
 
 
 def _cost(mechanism: Mechanism, delta: float, queries: int) -> float:
-    """Return the ε of this many queries in any case; infinite if δ is too small."""
+    """Return the ε of this many queries if all are answered; infinite if δ is too small."""
     try:
         epsilon = Cost.of_rows(mechanism, queries, queries, delta).own.epsilon
     except UnreachableError:

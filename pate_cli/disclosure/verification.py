@@ -1,8 +1,8 @@
-"""Checks of a report: what it states, what follows from that, and what came with it.
+"""Checks of a report: of its facts, of everything computed from them, and of the files beside it.
 
-Every field is computed again, compared with something that was given, or named as not checkable;
-its declaration says which (`report.Checked`).
-`verify` returns all checks as a `Verification`, which is public.
+Every field is computed again, or compared with a file or record, or named as not checkable. The
+declaration of the field says which of these (`report.Checked`). `verify` returns all checks as a
+`Verification`, which is public.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ from pate_cli.votes.join import content_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 _STYLES: Final = {OK: "green", FAILED: "bold red"}
-# What is checked beside the fields of a kind (`Checked`), as it stands in a sentence.
+# Names of checks that belong to no kind of field (`Checked`).
 PROMISE: Final = "promise"
 LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
 RUN_SETTINGS: Final = "settings of a run without labels"
-GUESSES: Final = "what the guesses of the prior were made of"
+GUESSES: Final = "whether the guesses of the prior are public"
 GUESSES_FILE: Final = "the file of the prior"
 LIBRARY: Final = "dp-accounting"
-# Why nobody can check facts of a kind from outside, whatever is given.
+# Why nobody can check facts of these kinds without the votes.
 _SECRET: Final = {
-    Checked.RELEASE_TEST: "its chance follows from the secret votes",
-    Checked.SANITIZING: "the votes behind the sanitized epsilon are secret",
-    Checked.EXTERNAL: "external parts are as the files of others state them",
+    Checked.RELEASE_TEST: "its probability depends on the secret votes",
+    Checked.SANITIZING: "the sanitized epsilon depends on the secret votes",
+    Checked.EXTERNAL: "the report only repeats what the files of others state",
 }
-_STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
-_FIGURE: Final = 2e-4  # round-off of figures with four decimals
-# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
+_STEP: Final = 1e-3  # The grid of losses in dp-accounting, which rounds a bounded step up by one.
+_FIGURE: Final = 2e-4  # The rounding error of figures with four decimals.
+# A line of JSON that is not an object raises AttributeError, deeply nested lists RecursionError.
 _DAMAGE: Final = (
     *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
     pa.ArrowException,
 )
-_ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
-_MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
+_ROUND_OFF: Final = 1e-9  # Another machine may compute numbers with this relative difference.
+_MOST_VOTES: Final = 1_000_000  # Time and memory for their cost grow in proportion.
 _LONGEST: Final = 60
-# Fields of a run from which its cost follows: every account of it has them.
+# The cost of a run follows from these fields, which every record and report has.
 _COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
-# Settings of a session that change while it goes on.
+# These settings of a session change while it goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
-# Outcomes of runs; of kinds that are not here, they are labelled.
+# Possible outcomes of runs by kind; all other kinds end as labelled.
 _ENDS: Final = {
     RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
     RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
@@ -80,13 +80,13 @@ _ENDS: Final = {
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """One check of a report: its name, its outcome, and a detail.
 
     Attributes:
-        name: what.
-        outcome: `ok`, `FAILED`, `not checkable` from outside, or `not checked` because it was not
-            given or the format of the labels does not carry it.
-        detail: what was found, or why nothing could be; printable, whatever the report holds.
+        name: what is checked.
+        outcome: `ok`, `FAILED`, `not checkable` without secrets, or `not checked` because a file is
+            missing or its format does not contain the values.
+        detail: what was found, or why the check was not made; always printable.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Check:
 
     @classmethod
     def of(cls, name: str, faults: Iterable[str], found: str) -> Check:
-        """Return a check that failed by the first of its faults, or what was found without any."""
+        """Return a check that failed with the first of the faults, or `found` if there are none."""
         fault = next(iter(faults), None)
         return cls(name, OK, found) if fault is None else cls(name, FAILED, fault)
 
@@ -108,8 +108,8 @@ class Verification(Result):
     """Every check of a report, in order; public.
 
     Attributes:
-        epsilon, delta: the headline of the report that was checked, whatever was found.
-        checks: all that was looked at, and what could not be.
+        epsilon, delta: the headline of the report, even if a check failed.
+        checks: all checks, including those that could not be made.
     """
 
     epsilon: float
@@ -118,22 +118,22 @@ class Verification(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether nothing failed."""
+        """Return whether no check failed."""
         return not self.failed
 
     @property
     def verdict(self) -> str:
-        """`holds` or `does not hold`."""
+        """Return `holds` or `does not hold`."""
         return "holds" if self.holds else "does not hold"
 
     @property
     def failed(self) -> list[str]:
-        """Names of the checks that failed."""
+        """Return the names of the checks that failed."""
         return self._named(FAILED)
 
     @property
     def unchecked(self) -> list[str]:
-        """Names of what could not be checked, or was not given."""
+        """Return the names of the checks that could not be made."""
         return self._named(OPEN, SKIPPED)
 
     def _named(self, *outcomes: str) -> list[str]:
@@ -142,11 +142,11 @@ class Verification(Result):
 
     @property
     def releasable(self) -> bool:
-        """True: a report and its labels are public, and so is what was found of them."""
+        """Return True, because checks only use reports and labels, which are public."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome, and every check."""
+        """Return the verdict, the headline and every check, ready for JSON."""
         return {
             "verdict": self.verdict,
             "holds": self.holds,
@@ -158,12 +158,12 @@ class Verification(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a row a check."""
+        """Return a table with one row per check: name, outcome, detail."""
         names = ("name", "outcome", "detail")
         return {name: np.array([getattr(each, name) for each in self.checks]) for name in names}
 
     def said(self) -> Said:
-        """Yield a line for each check, and the verdict."""
+        """Yield one line per check, and then the verdict."""
         for check in self.checks:
             outcome = (check.outcome, _STYLES.get(check.outcome, "dim"))
             yield Line(f": {check.name}: {check.detail}", whole=True, first=outcome)
@@ -177,7 +177,7 @@ class Verification(Result):
         return f"{self.verdict}: {found}"
 
     def remark(self) -> str:
-        """Return one sentence on what was not checked; empty where all was."""
+        """Return one sentence about the checks that could not be made; empty if all were made."""
         if not self.unchecked:
             return ""
         before = "Every check that could be made passed. " if self.holds else ""
@@ -192,19 +192,20 @@ def checks_of(
     priors: Sequence[Any] = (),
     library: bool | None = False,
 ) -> Iterator[Check]:
-    """Yield every check of a report that anybody may have written, in order.
+    """Yield every check of a report, in order; anybody may have written the report.
 
     Args:
-        report: the one that is checked.
-        record: of the same teachers; None where none is given.
-        labels: the file that came with it; None where none is given.
+        report: the report to check.
+        record: the record of the same teachers; None if it is not given.
+        labels: the file of labels that came with the report; None if it is not given.
         priors: guesses of a prior, or their files.
-        library: whether dp-accounting is asked for its figures; where it is installed if None.
+        library: whether to compare with figures of dp-accounting; None if only when it is
+            installed.
 
     Raises:
-        ReportError: it would take too long to compute the report again.
+        ReportError: computing the report again would take too long.
         VoteError: the file of labels cannot be read at all.
-        UsageError: the library is asked for and not installed.
+        UsageError: dp-accounting is asked for but not installed.
     """
     check_size([*report.rounds, *(run.settings for run in runs_of(report) if run.settings)])
     try:
@@ -221,25 +222,25 @@ def checks_of(
 
 
 def _computed(report: Report) -> Iterator[Check]:
-    """Yield whether all that follows from the facts of a report is as it says."""
+    """Yield the check of everything that follows from the facts of a report."""
     faults = [*_setting_faults(report)]
     spent = report.spent
     if spent is not None:
         faults += spent_faults(report)
         spent = Spent.of(computed_anew(report))
     again = report_of(replace(report.facts, spent=spent))
-    apart = differences(report.to_dict(), again.to_dict(), "what it states gives")
+    apart = differences(report.to_dict(), again.to_dict(), "its facts give")
     worst = again.data_independent
     found = (
-        f"computed again from what it states: whatever the votes epsilon {worst.epsilon:g} for "
-        f"everything, {worst.labels_epsilon:g} for the labels"
+        f"computed again from its facts: worst-case epsilon {worst.epsilon:g} for everything, "
+        f"{worst.labels_epsilon:g} for the labels"
     )
     yield Check.of(Checked.COMPUTED, [*faults, *apart], found)
     yield Check(PROMISE, OK if again.claimed else FAILED, again.summary)
 
 
 def _setting_faults(report: Report) -> Iterator[str]:
-    """Yield why no run has this target, or a session this rule: public numbers settle both."""
+    """Yield why no run can have this target, or no session this rule."""
     for done in report.rounds:
         yield from rule_faults(done)
     target = report.target
@@ -248,23 +249,23 @@ def _setting_faults(report: Report) -> Iterator[str]:
         mechanism = scored_from_parameters(done.mechanism)
         worst = Cost.of_labels(done).own.epsilon
         if target != target.settled(mechanism, queries=done.queries, worst_case=worst):
-            yield "the release test of this target is settled otherwise, or not needed"
+            yield "a run with this target would have another release test, or none"
 
 
 def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
-    """Yield whether the record tells of the runs of a report, and of no other before it."""
+    """Yield the check whether the record has all runs of a report, and no other before it."""
     if record is not None:
-        found = "the record tells of all of them, and of no other before this report"
+        found = "the record has all of these runs, and no other before this report"
         yield Check.of(Checked.RECORD, record_faults(report, record), found)
     elif report.spent is None:
         yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
     else:
-        told = "the record can tell, which the holder of the votes keeps"
+        told = "only the record shows it, and the holder of the votes keeps the record"
         yield Check(Checked.RECORD, OPEN, told)
 
 
 def _secret(report: Report) -> Iterator[Check]:
-    """Yield what nobody can check from outside, by the declarations of the facts."""
+    """Yield the checks that nobody can make without secrets, by the declarations of the facts."""
     stated = {
         each.metadata[CHECKED]
         for each in fields(ReportFacts)
@@ -274,19 +275,19 @@ def _secret(report: Report) -> Iterator[Check]:
         stated.add(Checked.EXTERNAL)
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
     if any(done.prior for done in report.rounds):
-        yield Check(GUESSES, OPEN, "whether the votes or private data shaped them")
+        yield Check(GUESSES, OPEN, "nobody can see whether the votes or private data shaped them")
 
 
 def _of_labels(
     report: Report, labels: str | PathLike[str] | None, record: SpendRecord | None
 ) -> Iterator[Check]:
-    """Yield whether a file of labels is that of the report, and was made with its settings."""
+    """Yield the checks whether a file of labels belongs to the report and has its settings."""
     known = report.labels
     if labels is None:
         yield _without_labels(report, record)
         return
     if known is None:
-        yield Check(LABELS, OPEN, "the report names no hash of labels")
+        yield Check(LABELS, OPEN, "the report has no hash of labels")
         try:
             known = report.with_labels(labels).labels
         except UsageError:
@@ -294,7 +295,7 @@ def _of_labels(
     else:
         found = LabelFile.of(digest_of(labels), known.format)
         told = f"SHA-256 {found.sha256}"
-        other = [] if found == known else [f"{told}, the report names {known.sha256}"]
+        other = [] if found == known else [f"{told}, but the report has {known.sha256}"]
         yield Check.of(LABELS, other, told)
     if known is None or len(report.rounds) != 1:
         return
@@ -307,7 +308,7 @@ def _of_labels(
     yield Check.of(COUNTS, _count_faults(report, counts), told)
     if FORMATS[known.format].metadata:
         others = _other_settings(report, counts.metadata)
-        yield Check.of(Checked.LABELS, others, "as the report has them")
+        yield Check.of(Checked.LABELS, others, "the same as in the report")
     else:
         some = " and ".join(formats_with("metadata"))
         told = f"{known.format} stores no settings and no names of classes to compare; {some} do"
@@ -315,53 +316,53 @@ def _of_labels(
 
 
 def _without_labels(report: Report, record: SpendRecord | None) -> Check:
-    """Return what tells of the settings of a run whose labels are not given, or not there."""
+    """Return the check of the settings of a run without a file of labels."""
     if report.answers or report.labels is not None:
         return Check(LABELS, SKIPPED, "no file of labels was given")
     if record is not None and report.run and record.known(report.run) is not None:
         return Check(RUN_SETTINGS, OK, "compared with the record")
-    return Check(RUN_SETTINGS, OPEN, "the record tells, and nothing else")
+    return Check(RUN_SETTINGS, OPEN, "only the record shows them")
 
 
 def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
     asked, answers, told = counts.asked, counts.answers, counts.sources
     if asked < report.queries or (told and asked > report.queries):
-        yield f"{asked} rows that were asked, the report says {report.queries}"
-    # A student's labels are no answers, and not every format tells them apart.
+        yield f"the labels have {asked} rows that were asked, the report says {report.queries}"
+    # Labels of a student are not answers, but some formats do not distinguish the two.
     interactive = report.mechanism.get("name") == MechanismName.INTERACTIVE
     if answers < report.answers or (answers > report.answers and (told or not interactive)):
-        yield f"{answers} answers, the report says {report.answers}"
+        yield f"the labels have {answers} answers, the report says {report.answers}"
 
 
 def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
-    """Yield which settings labels carry otherwise than a report states them."""
+    """Yield the settings in which labels and report differ."""
     (done,) = report.rounds
     stated: dict[str, Any] = done.texts()
     if report.label_set is None and report.label_names is not None:
         stated["label_names"] = list(report.label_names)
     beside = {"sources"}
     if not done.aggregator.listed:
-        beside.add("label_names")  # those that came out, and so the labels themselves
+        beside.add("label_names")  # Without a list of classes these are the labels themselves.
     for name in dict.fromkeys((*stated, *carried)):
         if name not in beside and stated.get(name) != carried.get(name):
-            yield f"the labels carry another {name}"
+            yield f"the labels have another {name} than the report"
 
 
 def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
-    """Yield whether guesses that are given are those that the report names, by their hash."""
+    """Yield the checks whether the given guesses have the hashes that the report names."""
     known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
     found = {content_of(each) for each in priors}
     for each in sorted(known | found):
         if each not in found:
             yield Check(GUESSES_FILE, SKIPPED, f"the file with SHA-256 {each} was not given")
         elif each not in known:
-            yield Check(GUESSES_FILE, FAILED, f"SHA-256 {each}, which the report does not name")
+            yield Check(GUESSES_FILE, FAILED, f"SHA-256 {each} is not in the report")
         else:
             yield Check(GUESSES_FILE, OK, f"SHA-256 {each}")
 
 
 def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
-    """Yield whether dp-accounting finds the figures of textbooks no larger than they are stated."""
+    """Yield the check whether dp-accounting agrees with the textbook figures of the report."""
     there, stated = importlib.util.find_spec("dp_accounting"), report.crosscheck
     if library and there is None:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
@@ -370,14 +371,16 @@ def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
         return
     try:
         ours, (theirs, slack) = min(figures), _by_library(report)
-        told = f"it gives {theirs:.6g}, a textbook {ours:g}"
+        told = f"it gives epsilon {theirs:.6g}, and the report's textbook figure is {ours:g}"
         yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
-    except Exception as error:  # whatever another library raises is no fault of the report
+    except (
+        Exception
+    ) as error:  # An error of another library does not mean that the report is wrong.
         yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
 
 
 def _by_library(report: Report) -> tuple[float, float]:
-    """Return ε of the labels by dp-accounting, and what it may be above for its grid of losses."""
+    """Return ε of the labels by dp-accounting, and by how much its grid of losses may raise it."""
     pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     common = importlib.import_module("dp_accounting.pld.common")
     grid, total = {"value_discretization_interval": _STEP}, pld.identity(_STEP)
@@ -395,14 +398,14 @@ def _by_library(report: Report) -> tuple[float, float]:
 
 
 class LabelCounts(NamedTuple):
-    """Counts in units of the report, and the metadata of the file.
+    """Numbers of rows in a file of labels, and the metadata of the file.
 
     Attributes:
-        rows: of votes: queries, or pairs of a query and a label.
-        sources: whether the file tells who gave a label, and which rows were not asked.
-        asked: rows that were asked; all of them where the file does not tell.
-        answers: rows that the teachers answered; where the file does not tell, that have a label.
-        metadata: texts, and `label_names` a list of them; empty where the file has none.
+        rows: all rows: queries, or pairs of a query and a label.
+        sources: whether the file says who gave a label, and which rows were not asked.
+        asked: rows that were asked; all rows if the file does not say it.
+        answers: rows that the teachers answered; all rows with a label if the file does not say it.
+        metadata: texts by name, and a list `label_names`; empty if the file has no metadata.
     """
 
     rows: int
@@ -418,12 +421,12 @@ def count_labels(
     """Return the counts of a file of labels.
 
     Raises:
-        VoteError: it cannot be read as labels of this format.
+        VoteError: the file cannot be read as labels of this format.
     """
     name = fspath(path)
     try:
-        # Arrow gets no file of Python's: a thread of Arrow's that gives it back late, at the end
-        # of the process, ends that with a signal.
+        # Arrow must open the file itself: a thread of Arrow may release a file of Python so late
+        # that the process ends with a signal.
         there = reading(name, "the labels that are checked", VoteError)
         with there if is_address(name) else pa.OSFile(name) as file:
             table = FORMATS[label_format].read(file)
@@ -434,7 +437,7 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
-    import pyarrow.compute as pc  # heavy, and rarely needed
+    import pyarrow.compute as pc  # This import is slow, and rarely needed.
 
     about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
     metadata = dict(json.loads(about))
@@ -451,38 +454,38 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
 
 
 def check_size(rounds: Iterable[Settings]) -> None:
-    """Raise ReportError for rounds that take too long to compute again, or too much memory."""
+    """Raise ReportError if computing rounds again would take too much time or memory."""
     for done in rounds:
         mechanism = done.aggregator
         sigmas = [one for name, one in mechanism.parameters().items() if name.startswith("sigma")]
-        least = min([1.0, *sigmas])  # tables grow with votes in units of the noise
+        least = min([1.0, *sigmas])  # The size of tables is the number of votes over the noise.
         if mechanism.most_votes > _MOST_VOTES * least:
             raise ReportError(
-                f"{mechanism.most_votes} votes are not computed again: it takes too long beyond "
-                f"{_MOST_VOTES * least:g} with this noise"
+                f"computing the cost of {mechanism.most_votes} votes again would take too long; "
+                f"the limit is {_MOST_VOTES * least:g} votes with this noise"
             )
 
 
 def runs_of(report: Report) -> tuple[Run, ...]:
-    """Return the runs of the record that a report tells of; none where no record is kept."""
+    """Return the runs of the record that a report lists; an empty tuple without a record."""
     return () if report.spent is None else report.spent.runs
 
 
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
-    """Yield where a record tells otherwise of the runs of a report, or of more before it."""
+    """Yield the contradictions between a record and a report, and runs that the report omits."""
     told, known = runs_of(report), {run.id: run for run in record.runs}
     if not told:
-        yield "the record does not tell of this run"
+        yield "the record does not have this run"
         return
     for run in told:
         if run.id in known:
             yield from (f"run {run.id}: {fault}" for fault in told_apart(run, known[run.id]))
-        elif run.outcome is not Outcome.PENDING:  # else its file held no votes, and it was struck
-            yield f"the record does not tell of run {run.id}"
+        elif run.outcome is not Outcome.PENDING:  # A pending run may be removed from the record.
+            yield f"the record does not have run {run.id}"
     names, own = {run.id for run in told}, known.get(report.run or "")
     if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
         yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
-    # Without a run of its own it tells of all that began before it, and before what it tells of.
+    # A report without a run of its own lists all runs that began before it or before a listed run.
     began = max([report.time or "", *(run.time or "" for run in told)])
     last = max((place for place, run in enumerate(record.runs) if run.id in names), default=-1)
     for place, run in enumerate(record.runs):
@@ -490,18 +493,18 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
             return
         later = own is None and (run.time or "", place > last) >= (began, True)
         if run.id not in names and not later:
-            yield f"run {run.id} of the record is left out"
+            yield f"the report leaves out run {run.id} of the record"
 
 
 def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
-    """Yield in what an earlier account of a run contradicts a later one, by its public fields.
+    """Yield how an earlier entry of a run contradicts a later one, by its public fields.
 
-    A run that was under way may have ended since, and a session gone on.
+    It is no contradiction if a pending run has ended, or if a session has more queries.
 
     Args:
-        told: the earlier account.
-        known: the later one.
-        alone: fields that are compared; all of them if empty.
+        told: the earlier entry.
+        known: the later entry.
+        alone: the fields to compare; all fields if empty.
     """
     here, there = encoded(told.public), encoded(known.public)
     names, asked, by_now = set(alone or here | there), told.settings, known.settings
@@ -513,25 +516,27 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
-            yield f"answers is {told.answers or 0}, the record has {known.answers or 0} by now"
+            yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
     for name in sorted(names):
         yield from differences(here.get(name), there.get(name), "the record has", name)
 
 
 def same_cost(run: Run, other: Run) -> bool:
-    """Return whether two accounts of one run, in either order, agree on what it costs."""
+    """Return whether two entries of one run, in either order, agree on its cost."""
     pairs = ((run, other), (other, run))
     return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
 
 
-# --- each by itself ------------------------------------------------------------------------------
+# --- single runs ---------------------------------------------------------------------------------
 
 
 def computed_anew(report: Report) -> tuple[Run, ...]:
-    """Return the runs that a report tells of, each with what it costs and its own as it says.
+    """Return the runs that a report lists, with costs computed again from their other fields.
+
+    The report's own run is made from the facts of the report.
 
     Raises:
-        ReportError: its own run is among them, and the report is of no run by itself.
+        ReportError: its own run is listed, although the report describes no single run.
     """
     found = []
     for run in runs_of(report):
@@ -542,26 +547,26 @@ def computed_anew(report: Report) -> tuple[Run, ...]:
 
 
 def spent_faults(report: Report) -> Iterator[str]:
-    """Yield what contradicts itself among the runs that a report tells of."""
+    """Yield contradictions among the runs that a report lists."""
     runs, rounds = runs_of(report), list(report.rounds)
     if len({run.id for run in runs}) < len(runs):
-        yield "a run stands there twice"
+        yield "a run is listed twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
     told = [stated(done) for done in (run.done for run in runs) if done is not None]
     if report.total and told != rounds:
-        yield "its runs are not those of rounds"
+        yield "its runs do not match its rounds"
     if any(rounds.count(each) > told.count(each) for each in rounds):
         yield "a round is not among its runs"
     of_run = report.labels or report.passed is not None or report.sanitized is not None
     if of_run and all(run.id != report.run for run in runs):
-        yield "this run is not among its runs"
+        yield "its own run is not among its runs"
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what contradicts itself in runs, each by itself, as a record or a report has them.
+    """Yield contradictions within single runs of a record or a report.
 
     Raises:
-        ReportError: as for `check_size`.
+        ReportError: computing a run again would take too much time or memory.
     """
     check_size(run.settings for run in runs if run.settings is not None)
     for number, run in enumerate(runs):
@@ -569,22 +574,22 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _faults_of(run: Run) -> Iterator[str]:
-    """Yield what contradicts itself in one run."""
+    """Yield contradictions within one run."""
     done, labelled = run.done, run.outcome is Outcome.LABELLED
     if run.outcome not in _ENDS.get(run.kind, (Outcome.PENDING, Outcome.LABELLED)):
-        yield f"a {run.kind} run does not end as {run.outcome}"
+        yield f"a {run.kind} run cannot be {run.outcome}"
     if (run.answers is not None) != (done is not None and labelled):
-        yield f"answers {run.answers} of a run that is {run.outcome}"
+        yield f"a run that is {run.outcome} cannot have answers {run.answers}"
     if done is not None:
         yield from rule_faults(done)
         yield from answer_faults(done) if labelled else ()
     if run.external is not None and run.id != run.external.digest:
-        yield "its id is not that of what is stated"
+        yield "its id is not the hash of its external cost"
     yield from differences(encoded(run), encoded(run.priced), "its settings give")
 
 
 def rule_faults(settings: Settings) -> Iterator[str]:
-    """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
+    """Yield why a session costs more than its rule states, if it does; nothing without a rule."""
     if settings.rule is not None:
         fault = rule_fault(settings.rule, settings.aggregator)
         if fault is not None:
@@ -592,12 +597,12 @@ def rule_faults(settings: Settings) -> Iterator[str]:
 
 
 def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[str]:
-    """Yield in which leaves two JSON values differ, up to round-off.
+    """Yield the leaves in which two JSON values differ by more than rounding errors.
 
     Args:
         here, there: the values.
-        source: where the second is from, and a verb: "the record has".
-        path: of the values in what they are part of.
+        source: the origin of the second value with a verb, such as "the record has".
+        path: the path of the values within a larger value.
     """
     if isinstance(here, dict) and isinstance(there, dict):
         for name in dict.fromkeys((*here, *there)):

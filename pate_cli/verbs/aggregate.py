@@ -1,4 +1,4 @@
-"""The verb that gives labels, from votes to a report; and what says their price beforehand."""
+"""The verbs `aggregate`, which turns votes into labels and a report, and `quote`, its dry run."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from pate_cli.verbs.request import Request, requested
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Everything a run produces.
+    """Everything that a run produces: labels, report, and perhaps a ledger.
 
     Attributes:
-        labels: released labels with the mechanism's public parameters; none where they went to a
-            file. Public.
-        report: what may be published about them. Public.
-        ledger: what they cost; None where nothing was kept of the votes. SECRET.
+        labels: the released labels with the public parameters of the mechanism; no rows if the
+            labels went to a file. Public.
+        report: everything that may be published about the labels. Public.
+        ledger: the exact costs of the labels; None if the run kept no costs. SECRET.
     """
 
     labels: Labels
@@ -51,27 +51,30 @@ class Aggregation:
     ledger: Ledger | None
 
     def _repr_html_(self) -> str:
-        # A frozen dataclass says nothing in a notebook that its parts do not say better.
+        # In a notebook the parts are easier to read than the dataclass.
         kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
         return "".join(part._repr_html_() for part in kept)
 
 
 def labelled(asked: Mapping[str, Any]) -> Aggregation:
-    """Open, price, refuse, enter, draw, settle and write; `asked` as `signatures.aggregate`."""
+    """Label votes: check and enter the run in the record, draw labels, and write the results.
+
+    `asked` has the parameters of `signatures.aggregate`.
+    """
     began, progress = now(), asked["progress"] or nothing_seen
     record, resumed = record_of(asked), begun(asked["checkpoint"])
     with (
         publishing(asked["into"], records=record.paths, resumed=resumed) as place,
         requested(asked) as request,
     ):
-        # Price it, and refuse what could not end well, as far as public numbers tell.
+        # Refuse a run that costs too much or would hardly pass, by public numbers alone.
         keeps = {"keep_ledger": asked["keep_ledger"] or place.ledger is not None}
         request, settings = promised(request, {**asked, **keeps}, record)
         place.check(request.file)
         refuse_dear(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        # Rows are read, counted and priced for a test, read for a checkpoint, and labelled.
+        # A test reads, counts and prices all rows before labelling; a checkpoint reads them once.
         tested, rows = settings.tested is not None, request.rows
         parts = 4 if tested else 1 + (asked["checkpoint"] is not None)
         progress(0, parts * request.queries)
@@ -85,18 +88,18 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         place.try_out(request.file.queries)
         if tested and kept is None:
             rows.read(request.mechanism)
-        # Enter it, before any noise is drawn: from now on it is paid for.
+        # The record has the run before any noise is drawn; from now on the run is paid for.
         entry.enter()
         with entry.standing(until_read=not tested):
             account = account_of(request, settings)
             facts, ledger = run(
                 rows, request.mechanism, account, settings, key=key, into=place, checkpoint=kept
             )
-            # Settle, before anybody is told how it ended; then write.
+            # The record has the outcome before anybody else learns it.
             answers = None if facts.refused else facts.rounds[0].answers
             outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
             spent = entry.settle(outcome, answers=answers)
-            if spent is not None:  # a resumed run is of the time at which it was entered
+            if spent is not None:  # A resumed run keeps the time at which it first began.
                 began = next(each.time for each in spent.runs if each.id == own.id) or began
             facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
             report = report_of(facts)
@@ -110,9 +113,10 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
 def _key(
     asked: Mapping[str, Any], request: Request, settings: Settings, record: RecordPlace
 ) -> tuple[RunKey, Checkpoint | None]:
-    """Return the key of all noise: that of a run that was cut short, if there is one.
+    """Return the key of all noise, and the checkpoint if there is one.
 
-    A checkpoint belongs to these votes, which are read for it.
+    The checkpoint of an interrupted run has the key of that run. The votes are read to make sure
+    that the checkpoint belongs to them.
     """
     seed, folder = asked["seed"], asked["checkpoint"]
     if folder is None:
@@ -124,12 +128,12 @@ def _key(
 
 
 def _end(kept: Checkpoint | None, report: Report) -> None:
-    """End the checkpoint, and tell of labels that failed their test; RefusedError for those."""
+    """End the checkpoint; raise RefusedError if the labels failed their release test."""
     failed, refusal = report.target, None
     if failed is not None and report.refused:
         refusal = RefusedError(
-            f"the labels did not pass the test of the target {failed.epsilon:g}; none are "
-            f"released. This cost {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+            f"the labels failed the release test of the target {failed.epsilon:g}; none are "
+            f"released. This cost epsilon {failed.refusal_epsilon:g} at delta {failed.delta:g}",
             report,
         )
     try:
@@ -144,9 +148,9 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
 
 
 def quoted_for(asked: Mapping[str, Any]) -> Quote:
-    """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
+    """Return what a run would cost at most; `asked` has the parameters of `aggregate`."""
     budget, progress = budget_of(asked), asked["progress"] or nothing_seen
-    # Nobody asks what is left where there is no budget.
+    # Without a budget there is no need to read the record.
     record = RecordPlace() if budget is None else record_of(asked)
     with requested(asked) as request:
         request, settings = promised(request, asked, record)
@@ -166,6 +170,6 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         found = replace(found, chances=chances, expected=expected)
         if forecast.best_chance < asked["min_pass"]:
             best = f"{forecast.best_chance:.2g}"
-            told = f"The run itself would not start: it passes with probability {best} at most."
+            told = f"The run itself would not start: it would pass with probability {best} at most."
             beware.append(told)
     return replace(found, warnings=tuple(beware))

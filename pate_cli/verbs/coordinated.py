@@ -1,28 +1,30 @@
-"""Tokens that teachers draw by shared public clocks, so that teachers who are alike vote alike.
+"""Teachers draw tokens by shared public clocks, so that similar teachers cast the same vote.
 
-A teacher that is a language model has probabilities p over tokens, and its vote is one draw. Drawn
-by each teacher for itself, votes scatter even where all distributions are one. So all of them let
-the same clocks run: token j rings after E_j / p_j, with E_j exponential of mean 1, and a teacher
-votes for what rings first. That is token j with probability p_j, and two teachers take the same
-one with probability (1 − TV)/(1 + TV) at least, TV being how far their distributions are apart in
-total variation. Proofs are in THEORY.md, section 24.
+A teacher that is a language model has probabilities p over tokens, and its vote is one draw from p.
+If each teacher draws independently, the votes scatter even when all distributions are equal.
+Therefore all teachers use the same clocks. The clock of token j rings after E_j / p_j, where E_j is
+exponential with mean 1, and a teacher votes for the token whose clock rings first. It votes for
+token j with probability p_j. Two teachers cast the same vote with probability at least
+(1 − TV)/(1 + TV), where TV is the total variation distance between their distributions. THEORY.md,
+section 24, has the proofs.
 
-**Clocks are public, and no noise of privacy.** A vote is a function of a teacher's own
-distribution and of numbers that everybody may know, so one teacher still moves one vote of a row,
-and labels are protected by the noise of the run alone. That has a key of its own, which is secret.
+**Clocks are public; they are not the noise that protects privacy.** A vote is a function of the
+teacher's own distribution and of numbers that everybody may know. So one teacher still moves only
+one vote of a row, and only the noise of the run protects the labels. The key of that noise is
+separate, and secret.
 
-**A clock is a function of seed, position and token**, whoever computes it, and whatever other
-tokens are asked about: a teacher that knows its likeliest tokens only, on a machine of its own,
-votes in the same race. A random number w of 64 bits makes the clock −log(1 − u), u = (w + ½)·2^-64:
-near 0, where races are decided, it is finest. The number of token j is the one at j mod 256 of
-block ⌊j/256⌋; a token that is a text has a number of its own:
+**A clock is a function of seed, position and token only.** It does not depend on who computes it,
+or on the other tokens in the call. So a teacher on another machine that only knows its likeliest
+tokens takes part in the same race. A random number w of 64 bits makes the clock −log(1 − u) with
+u = (w + ½)·2^-64, which has its finest steps near 0, where races are decided. Token j has the
+number at place j mod 256 of block ⌊j/256⌋. A token that is a text has its own number:
 
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
 
-Numbers are little-endian. Seed and position are each "#", the length of what follows as 8 bytes,
-and the number in as few bytes as it needs; of a text "$", that length, and the text as UTF-8.
-Machines that round logarithms differently decide about one race in 10^14 differently.
+Numbers are little-endian. A whole number as seed or position is "#", its length in 8 bytes, and
+the number in as few bytes as possible. A text is "$", its length in 8 bytes, and the text as UTF-8.
+Machines that round logarithms differently disagree about one race in 10^14.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ _NUMBER, _TEXT = b"#", b"$"
 _WORD_BYTES: Final = 8
 _BLOCK_WORDS: Final = 256
 _LARGEST_LOG: Final = 1e6
-"""A logit beyond it is none, and its digits would no longer hold what a clock adds."""
-_AT_ONCE: Final = 1 << 21  # probabilities: temporaries of 16 MB, whatever the number of teachers
+"""Larger logits are refused, because adding a clock to them would lose the clock's digits."""
+_AT_ONCE: Final = 1 << 21  # So many probabilities at once need temporary arrays of 16 MB.
 _RULES: Final = {
     False: f"probabilities: finite, at least 0, with a sum from {SMALLEST:g} to {LARGEST:g}",
     True: f"log-probabilities: not NaN, the largest from {-_LARGEST_LOG:g} to {_LARGEST_LOG:g}",
@@ -55,11 +57,11 @@ _RULES: Final = {
 def coordinated_choice(
     probabilities: Any, *, seed: int | str, position: int | str, log: bool = False
 ) -> Any:
-    """The token each teacher votes for: a draw from its distribution, by clocks that all share.
+    """Return the token that each teacher votes for, drawn by clocks that all teachers share.
 
-    Every vote has its teacher's probabilities, and teachers who are alike vote alike. Seed and
-    position are public and may be known to everybody; see docs/sessions.md for what they must not
-    depend on.
+    Each vote is a draw from its teacher's distribution, and similar teachers usually cast the same
+    vote. Seed and position are public, so everybody may know them. The page docs/sessions.md says
+    what they must not depend on.
 
         >>> teachers = [[0.50, 0.30, 0.20], [0.45, 0.35, 0.20], [0.50, 0.25, 0.25]]
         >>> pate.coordinated_choice(teachers, seed=2026, position=0)
@@ -70,19 +72,19 @@ def coordinated_choice(
         ' yes'
 
     Args:
-        probabilities: [tokens] of one teacher, or [teachers, tokens]; or a mapping {token:
-            probability} of the tokens a teacher knows, whole numbers from 0 or texts, or a list of
-            mappings. Rows are taken relative to their sum.
-        seed: a whole number from 0 or a text, the same for all teachers.
-        position: which ask of this seed it is, a whole number from 0 or a text.
-        log: they are logarithms of probabilities, up to a constant in each row: logits.
+        probabilities: an array [tokens] for one teacher, or [teachers, tokens]. Or a mapping
+            {token: probability} of the tokens that one teacher knows, or a list of such mappings;
+            tokens are then whole numbers >= 0, or texts. Rows need not add up to 1.
+        seed: a whole number >= 0 or a text, the same for all teachers.
+        position: a whole number >= 0 or a text that no other call with this seed has.
+        log: True if the values are logits: logarithms of probabilities, up to a constant per row.
 
     Returns:
         A number for [tokens], an int64 array [teachers] for [teachers, tokens], a token of the
         mapping for a mapping, and a list of tokens for a list.
 
     Raises:
-        ParameterError: no such number; or what a row has are no probabilities.
+        ParameterError: seed or position is out of range, or a row has no valid probabilities.
     """
     ask = _spelled("seed", seed) + _spelled("position", position)
     if isinstance(probabilities, Mapping):
@@ -93,15 +95,15 @@ def coordinated_choice(
 
 
 def clocks_of(ask: bytes, tokens: Any) -> Floats:
-    """Return the public clocks of one ask, independent exponentials of mean 1.
+    """Return the public clocks of these tokens: independent exponentials with mean 1.
 
     Args:
-        ask: seed and position, spelled; no other ask of this seed has the position.
-        tokens: at least one: all of them whole numbers from 0, or all of them texts.
+        ask: seed and position as bytes; no other call with this seed may have this position.
+        tokens: at least one token; either all are whole numbers >= 0, or all are texts.
     """
 
     def shake(what: bytes, words: int) -> NDArray[np.uint64]:
-        # No two of these can be spelled alike: what has no fixed length comes last or tells it.
+        # Parts of variable length state their length or come last, so different inputs differ.
         found = hashlib.shake_256(_PURPOSE + ask + what).digest(_WORD_BYTES * words)
         return np.frombuffer(found, dtype="<u8")
 
@@ -118,12 +120,12 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
     """Return the choices of an array, [tokens] or [teachers, tokens], part by part."""
     try:
         table = np.asarray(probabilities)
-    except (TypeError, ValueError):  # rows of different lengths
+    except (TypeError, ValueError):  # The rows have different lengths.
         table = np.empty(0, dtype=object)
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2):
         raise ParameterError(
-            "probabilities must be numbers [tokens] or [teachers, tokens], as many in every row, "
-            "or mappings of tokens"
+            "probabilities must be an array of numbers, [tokens] or [teachers, tokens], or "
+            "mappings from tokens to numbers"
         )
     tokens = table.shape[-1]
     if not 1 <= tokens <= MOST_CLASSES:
@@ -143,16 +145,16 @@ def _of_mappings(mappings: Sequence[Mapping[Any, Any]], ask: bytes, log: bool) -
     tokens = {token for row in rows for token in row}
     if len(set(map(type, tokens))) > 1:
         raise ParameterError("tokens must all be whole numbers or all be texts")
-    # In order of tokens, so that of two that ring together the same one wins as in an array.
+    # Tokens are sorted so that ties are decided as in an array.
     ordered, unknown = sorted(tokens), -np.inf if log else 0.0
     weights = np.array([[row.get(token, unknown) for token in ordered] for row in rows])
     return [ordered[place] for place in _first(weights, clocks_of(ask, ordered), log, 0)]
 
 
 def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
-    """Return a mapping with plain tokens and numbers; ParameterError where it has others."""
+    """Return a mapping with its tokens and numbers as Python's own types, or ParameterError."""
     if not isinstance(mapping, Mapping) or not mapping:
-        raise ParameterError(f"row {row} must be a mapping of one token or more")
+        raise ParameterError(f"row {row} must be a mapping with at least one token")
     places = range(MOST_CLASSES)
     try:
         return {
@@ -166,30 +168,30 @@ def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
 
 
 def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArray[np.intp]:
-    """Return the place of the token that rings first, per row; weights are overwritten.
+    """Return the place of the token that rings first in each row; `weights` is overwritten.
 
     Args:
         weights: [rows, tokens], probabilities or their logarithms.
         clocks: [tokens].
-        log: whether weights are logarithms.
+        log: True if the weights are logarithms.
         first_row: the number of the first of these rows, for messages.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         size = weights.max(axis=1) if log else weights.sum(axis=1)
-    # A NaN makes the least or the largest NaN, which is in no range.
+    # A NaN makes the smallest or the largest value NaN, which fails the test of the range.
     least, most = (-_LARGEST_LOG, _LARGEST_LOG) if log else (SMALLEST, LARGEST)
     good = (size >= least) & (size <= most) & (log | (weights.min(axis=1) >= 0.0))
     if not good.all():
         raise ParameterError(f"row {first_row + int(np.argmin(good))} must have {_RULES[log]}")
-    # Not after E/p, which may overflow: the largest p/E is the same token.
+    # The largest p/E is the same token as the smallest E/p, which may overflow.
     race = np.subtract if log else np.divide
     return race(weights, np.log(clocks) if log else clocks, out=weights).argmax(axis=1)
 
 
 def _exponentials(words: NDArray[np.uint64]) -> Floats:
-    """−log(1 − u) for u = (w + ½)·2^-64, in (2^-66, 46)."""
+    """Return −log(1 − u) for u = (w + ½)·2^-64, which lies in (2^-66, 46)."""
     u = (words.astype(np.float64) + 0.5) * 2.0**-64
-    # Of the larger half 1 − u is computed as such, so that it keeps its digits and is never 0.
+    # For u above ½, 1 − u comes from the inverted bits, so that it keeps its digits and is not 0.
     rest = (np.invert(words).astype(np.float64) + 0.5) * 2.0**-64
     return np.where(u < 0.5, -np.log1p(-np.minimum(u, 0.5)), -np.log(rest))
 
@@ -211,5 +213,5 @@ def _spelled(name: str, value: int | str) -> bytes:
 
 
 def _utf8(text: str) -> bytes:
-    # Half of a character that takes two, as a token may be, is spelled, too.
+    # A token may be one half of a surrogate pair, which strict UTF-8 would refuse.
     return text.encode("utf-8", "surrogatepass")

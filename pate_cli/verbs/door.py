@@ -1,4 +1,4 @@
-"""The door of every verb: what it is given is checked before anything is read or spent."""
+"""The checks in front of every verb: wrong arguments are refused before any vote is read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WIDTH: Final = 96
 
 
 def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Raise from here what a function refuses, unless PATE_DEBUG is set.
+    """Shorten the traceback of a PateError, unless PATE_DEBUG is set.
 
-    A traceback then shows the caller's line and one of ours.
+    The traceback then only shows the caller's line and one line of pate.
     """
 
     @functools.wraps(function)
@@ -41,18 +41,18 @@ def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Make a signature a verb: it checks what it is given, and hands that to what does the work.
+    """Turn a signature into a verb, which checks its arguments and calls the working function.
 
-    The signature stays what it is, for `inspect`, type checkers and editors; its docstring also
-    tells of each parameter.
+    `inspect`, type checkers and editors still see the signature. The docstring of the verb gets a
+    paragraph about each parameter.
 
     Args:
-        work: module and name of what does the work, such as `reports.record_cost`: a function of
-            all parameters by name.
+        work: module and name of the working function, such as `reports.record_cost`. It gets one
+            mapping with all parameters by name.
 
     Raises:
-        UsageError: a keyword that the verb does not have; the message names the nearest one.
-        ParameterError: a value of the wrong type or out of range.
+        UsageError: the verb does not have this keyword; the message names the nearest one.
+        ParameterError: a value has the wrong type or is out of range.
     """
     return lambda function: like(function, work)(function)
 
@@ -60,7 +60,7 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
 def like(
     model: Callable[_Given, Any], work: str
 ) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
-    """Make a verb with the parameters of another: `quote` takes what `aggregate` takes."""
+    """Make a verb with the parameters of another verb, as `quote` has those of `aggregate`."""
     module, _, name = work.partition(".")
 
     def made(function: Callable[..., _Result]) -> Callable[_Given, _Result]:
@@ -83,12 +83,12 @@ def opened_by(
 def _behind_door(
     function: Callable[..., Any], model: Callable[..., Any], called: str
 ) -> Callable[..., Any]:
-    """Return a function that is called with every parameter of a model, once they are checked.
+    """Return a function that checks its arguments by a signature before it calls another one.
 
     Args:
         function: does the work.
         model: has the signature.
-        called: the name in messages, of a function or of a class whose `__init__` it is.
+        called: the name in messages; for an `__init__` the name of its class.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__, methods = _told(function, keywords), function.__name__ == "__init__"
@@ -101,7 +101,7 @@ def _behind_door(
                 raise UsageError(unknown(called, name, keywords))
         found = signature.bind(*args[methods:], **given)
         for name, value in found.arguments.items():
-            if getattr(value, "ndim", None) == 0:  # records and reports hold numbers of Python
+            if getattr(value, "ndim", None) == 0:  # Records and reports need Python's numbers.
                 found.arguments[name] = value.item()
         check_all(keywords, found.arguments)
         found.apply_defaults()
@@ -118,11 +118,11 @@ def _behind_door(
 
 
 def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
-    """Return what to say of a keyword that a verb does not have."""
+    """Return the message about a keyword that a verb does not have."""
     if name in GONE:
         return f"`{name}` is gone: {GONE[name]}"
     if name == "dry_run":
-        return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
+        return f"{called} has no `dry_run`; call `quote` with the same keywords, it spends nothing"
     near = nearest_to(name, keywords.values())
     meant = "" if near is None else f"; did you mean `{near.name}`?"
     return f"{called} takes no `{name}`{meant}"
@@ -136,7 +136,7 @@ def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
 
 
 def _paragraph(keyword: Keyword) -> str:
-    """Return what a docstring says of one parameter: its help, range and default."""
+    """Return the paragraph of a docstring about one parameter: its help, range and default."""
     text = f"{keyword.name}: {keyword.says.help}"
     if keyword.off is not None:
         text += f" False: {keyword.off.says.help}"

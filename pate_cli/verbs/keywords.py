@@ -1,9 +1,9 @@
-"""Keywords: what a verb's signature says of a parameter, joined with what is said of its name.
+"""Keywords join a verb's signature with the texts and tables of help.ini.
 
-A verb is an ordinary function: names, types and defaults stand in its signature, where readers look
-for them. Here stand, once for all verbs, what a type takes and what only some names have beside it;
-help.ini has help and group of each name. Options, both helps, completion, checks, "did you mean",
-docstrings and the reference page are made from `keywords_of(verb)`.
+A verb is an ordinary function, and its signature has names, types and defaults, where readers look
+for them. This module says once for all verbs which values a type has. For each name, help.ini has
+the help, the group, and the exceptions. `keywords_of(verb)` is the source of the options, both
+helps, completion, checks, "did you mean", docstrings and the reference page.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ File: TypeAlias = str | PathLike[str]
 Votes: TypeAlias = Any
 """A path or address, an array, a table or data frame, or what `open_votes` yields."""
 Guesses: TypeAlias = Any
-"""A class or probabilities for each query: an array, a table, or a file of them."""
+"""A class or probabilities for each query, as an array, a table, or a file."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Values that a type in a signature stands for.
+    """The values that the name of a type in a signature allows.
 
     Attributes:
-        type: of its values.
+        type: the Python type of the values.
         words: what messages call such a value.
-        metavar: how help writes one.
-        range: which values there are, in words; empty if all of the type are.
-        holds: whether a value of the type is in the range.
+        metavar: what help writes in place of a value.
+        range: the allowed range in words; empty if every value of the type is allowed.
+        holds: returns whether a value of the type is in the range.
     """
 
     type: Any
@@ -56,9 +56,9 @@ class Kind:
     holds: Callable[[Any], bool] = lambda _value: True
 
     def takes(self, value: object) -> bool:
-        """Return whether a value is of the type; True and False are no numbers.
+        """Return whether a value has the type.
 
-        Nor is a whole number a real one that is beyond all of those.
+        True and False are not numbers, and a whole number too large for a float is not a real one.
         """
         if isinstance(value, bool):
             return self.type is bool
@@ -85,18 +85,18 @@ KINDS: Final = {
     "File": Kind((str, PathLike), "a path", "FILE"),
     "None": Kind(type(None), "None", ""),
 }
-"""Kinds that are checked as they are given."""
+"""The kinds whose values are checked as the caller gives them."""
 _NUMBERS: Final = {Integral: int, _REAL: float}
 
 ARGUMENTS: Final = "Arguments"
 PYTHON: Final = "Python alone"
 _TABLE: Final = "= "
-"""How the titles of tables of help.ini begin, which are no headings of the help."""
+"""The titles of tables in help.ini begin so; the other titles are headings of the help."""
 
 
 @dataclass(frozen=True)
 class HelpEntry:
-    """Entry of help.ini: the help and the group of a parameter.
+    """An entry of help.ini: the help and the group of a parameter.
 
     Attributes:
         help: one or two sentences, which name neither the type nor the range.
@@ -114,13 +114,13 @@ _TABLES: Final = {
     title.removeprefix(_TABLE): rows for title, rows in _TEXTS.items() if title.startswith(_TABLE)
 }
 OFF: Final = _TABLES["off"]
-"""Options that stand for False, by what they switch off."""
+"""Options that mean False, by the name of the parameter that they switch off."""
 GONE: Final = _TABLES["gone"]
-"""What completes "... is gone: ", by the name of the parameter or of its option."""
+"""What to use instead of a removed parameter or option, by its name."""
 
 
 def _read() -> dict[tuple[str, str], HelpEntry]:
-    """Return the entries of help.ini by verb and name; those of all verbs have no verb."""
+    """Return the entries of help.ini by verb and name; the verb is empty if all verbs share it."""
     found: dict[tuple[str, str], HelpEntry] = {}
     for title, texts in _TEXTS.items():
         if not title.startswith(_TABLE):
@@ -138,37 +138,38 @@ HEADINGS: Final = tuple(dict.fromkeys(entry.group for entry in ENTRIES.values())
 
 
 def of_votes(name: str) -> bool:
-    """Return whether a parameter says how votes are read: help.ini has it under [Votes]."""
+    """Return whether a parameter decides how votes are read, so that help.ini has it in [Votes]."""
     entry = ENTRIES.get(("", name))
     return entry is not None and entry.group == "Votes"
 
 
 def anywhere(name: str) -> HelpEntry | None:
-    """Return what is said of a name, for whatever verb; None if nothing is."""
+    """Return an entry of help.ini for a name, of any verb; None if there is none."""
     found = (entry for (_, each), entry in ENTRIES.items() if each == name)
     return ENTRIES.get(("", name)) or next(found, None)
 
 
 class Keyword:
-    """A parameter as one verb has it, for both faces.
+    """A parameter of one verb, for Python and for the command line.
 
     Attributes:
         name: the Python keyword.
         says: its help and group.
-        default: its default; `Keyword.required` where it must be given.
-        argument: whether the command line has it without an option in front.
-        hidden: whether Python alone has it.
-        option: the long option, such as `--target-epsilon`, or an argument in capitals.
-        spelled: the option as help writes it, its short form first.
+        default: its default; `Keyword.required` if the caller must give it.
+        argument: whether the command line takes it without an option in front.
+        hidden: whether only Python has it.
+        option: the long option, such as `--target-epsilon`, or the argument in capitals.
+        spelled: the option as help writes it, with the short form first.
         flag: whether the command line takes it without a value.
-        several: whether the command line takes more than one, and the value is a list.
-        off: the flag that stands for False; None where there is none.
-        word: the enumeration of the words that it takes, if it takes words.
-        choices: these words.
-        kinds: of its values, where they are checked as they are given.
-        strict: whether all types that it takes are checked so; arrays and amounts check themselves.
+        several: whether the command line takes several values, as a list.
+        off: the flag that means False; None if there is none.
+        word: the enumeration of its words; None if it does not take words.
+        choices: the words of this enumeration.
+        kinds: the kinds of its values that are checked as the caller gives them.
+        strict: whether all its types are checked in this way; arrays and amounts have their own
+            checks.
         range: the range in words, such as `above 0 and below 1`; empty if there is none.
-        metavar: how help writes the value; empty for a flag.
+        metavar: what help writes in place of the value; empty for a flag.
     """
 
     required = inspect.Parameter.empty
@@ -176,7 +177,7 @@ class Keyword:
     def __init__(
         self, name: str, says: HelpEntry, types: Sequence[str] = ("bool",), default: Any = False
     ) -> None:
-        """Join what is said of a name with the types in a signature, as they are written there."""
+        """Join the entry of a name with its types, as they are written in the signature."""
         self.name, self.says, self.default = name, says, default
         self.argument, self.hidden = says.group == ARGUMENTS, says.group == PYTHON
         metavars = _TABLES["metavar"]
@@ -201,18 +202,18 @@ class Keyword:
         self.metavar = "" if self.flag else next(filter(None, written), "")
 
     def complete(self, incomplete: str) -> list[str]:
-        """Return the words that begin so, for the shell."""
+        """Return the words that begin with this text, for completion in the shell."""
         return [choice for choice in self.choices if choice.startswith(incomplete)]
 
     def read(self, text: str) -> Any:
         """Turn a text of the command line into a value.
 
         Raises:
-            ParameterError: the text is no number where one is due.
-            UsageError: the text says False of what is a name.
+            ParameterError: the parameter needs a number, and the text is not one.
+            UsageError: the parameter is the name of a file, and the text is False or None.
         """
         if self.off is not None and text.lower() in ("false", "none"):
-            fix = f"to keep none, say {self.off.option}"
+            fix = f"if you want none, give {self.off.option}"
             raise UsageError(f"{self.option} takes the name of a file; {fix}")
         if not self.strict or self._takes_text:
             return text
@@ -226,10 +227,10 @@ class Keyword:
         return text
 
     def check(self, value: Any) -> None:
-        """Refuse a value of the wrong type or outside the range.
+        """Refuse a value that has the wrong type or is out of range.
 
         Raises:
-            ParameterError: the message names the parameter, what it takes, and the value.
+            ParameterError: the message names the parameter, its range or type, and the value.
         """
         if value is None and self._takes_none:
             return
@@ -249,11 +250,11 @@ def keywords_of(
 
     Args:
         function: has the signature.
-        called: whose entries of the table come first; those of the function if left out.
-        without: names that are passed over.
+        called: the verb whose own entries in help.ini are preferred; by default this function.
+        without: names that are left out.
 
     Raises:
-        LookupError: the table says nothing of a parameter.
+        LookupError: help.ini has no entry for a parameter.
     """
     return {
         name: Keyword(
@@ -268,11 +269,11 @@ def keywords_of(
 
 
 def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
-    """Check every value, that no two exclude each other, and that none lacks what it goes with.
+    """Check each value alone, and which parameters exclude or need each other.
 
     Raises:
-        UsageError: two of them exclude each other, or one is given without what it goes with.
-        ParameterError: a value of the wrong type or out of range.
+        UsageError: two parameters exclude each other, or one needs another that is missing.
+        ParameterError: a value has the wrong type or is out of range.
     """
     for name, value in given.items():
         keywords[name].check(value)
@@ -287,15 +288,15 @@ def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None
                 raise UsageError(f"{both} contradict each other; give one of them")
         partners = [n for n in _TABLES["goes with"].get(name, "").split() if n in keywords]
         if partners and said.keys().isdisjoint(partners):
-            raise UsageError(f"`{name}` goes with `{partners[0]}`")
+            raise UsageError(f"`{name}` needs `{partners[0]}`")
 
 
 def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
-    """Return a message with options where it names keywords in backticks.
+    """Return a message for the shell, in which options replace the keywords in backticks.
 
     Args:
-        message: for a person at a shell.
-        keywords: those of the command, whose options come first.
+        message: a message that names Python keywords.
+        keywords: the keywords of the command, which are preferred to those of other verbs.
     """
 
     def option(found: re.Match[str]) -> str:
@@ -316,7 +317,7 @@ def dashed(name: str) -> str:
 
 
 def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
-    """Return the parameter that a wrong name most likely means, by spelling or by what is tried."""
+    """Return the parameter that a wrong name most likely means; None if none is similar."""
     known: dict[str, Keyword] = {}
     for each in keywords:
         option = each.option.lstrip("-").replace("-", "_")

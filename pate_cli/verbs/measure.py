@@ -1,4 +1,4 @@
-"""The verbs that look at votes and print nothing public: cost, compare, smooth_sensitivity."""
+"""The verbs whose results depend on the votes and are secret: cost, compare, smooth_sensitivity."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import Request, mechanism_of, published, requested
 from pate_cli.votes.join import student
 
-# Rows beyond those asked that are looked at, to see how many would pass.
+# So many times the rows of the run are examined, to see how many rows would pass the target.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
-    """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
+    """Return what labels of these votes would cost, by the keywords of `cost`. SECRET."""
     plan = stated_target(asked)
     with requested(asked) as request:
         if plan is not None:
@@ -51,10 +51,10 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
 
 
 def compared(asked: Mapping[str, Any]) -> Compared:
-    """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
+    """Compare all mechanisms at the same number of answers, by the keywords of `cost`. SECRET."""
     choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
-        raise UsageError("`compare` takes a mechanism by its name")
+        raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
     with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
         choice = choice.with_student(lambda given: student(given, request.file))
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
@@ -67,7 +67,10 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 
 
 def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
-    """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
+    """Return how far one record could move the cost of these votes. SECRET.
+
+    `asked` has the parameters of `signatures.smooth_sensitivity`.
+    """
     with requested(asked) as request:
         request.refuse_few("`smooth_sensitivity`")
         scored = request.scored
@@ -86,7 +89,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
-    """Return what the rows that are asked would cost, by the analysis and at the orders asked."""
+    """Return what the rows of the run would cost, by the chosen analysis and orders."""
     request.refuse_few("`cost`")
     paper, orders = published(asked["analysis"]), asked["orders"]
     if not isinstance(orders, str):
@@ -107,7 +110,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
 
 
 def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
-    """How a target fares on the rows that are asked, and on some times as many."""
+    """Return the pass probabilities of a target on the rows of the run and on more rows."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
@@ -122,7 +125,7 @@ def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
 
 
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> dict[str, Any]:
-    """One mechanism at the matched number of answers."""
+    """Return the cost of one mechanism at this expected number of answers."""
     request = request.under(choice)
 
     def build(refusals: int) -> Mechanism:

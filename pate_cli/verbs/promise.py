@@ -1,7 +1,7 @@
-"""Settings of a run, and so its promise: from keywords and public rules, before any vote.
+"""The settings of a run, which fix its guarantee, follow from keywords before a vote is seen.
 
-A run or a session that could cost too much, or would hardly give labels, is refused here, by public
-numbers alone, before anything is drawn or spent.
+A run or a session that could cost too much, or that would hardly give labels, is refused here.
+These decisions use public numbers only, and come before anything is drawn or spent.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
-"""Keywords beside which a budget alone does not say what a run is to be."""
+"""With one of these keywords, a run with a budget and no target does not spend the whole budget."""
 _ROUGH_BY: Final = 0.06
-"""How far a rough pass probability may be off."""
+"""Largest error of a rough pass probability."""
 
 
 def budget_of(asked: Mapping[str, Any]) -> Budget | None:
-    """Return the budget that keywords state; None where they state none."""
+    """Return the budget in the keywords; None if there is none."""
     return Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
 
 
 def record_of(asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the record that keywords name, or that the votes have; a session has no votes."""
+    """Return the record that the keywords name, or the record beside the vote file."""
     return RecordPlace.of(
         asked.get("votes"),
         record=asked.get("record"),
@@ -52,8 +52,8 @@ def record_of(asked: Mapping[str, Any]) -> RecordPlace:
 
 
 def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None = None) -> Run:
-    """Return a run or a session as a record has it, before it has an outcome."""
-    # The seed alone gives a report its name; in a record a run of one is its own.
+    """Return the entry of a run or session for a record, before it has an outcome."""
+    # A seed alone names the run of a report, but in a record each run has a name of its own.
     name = key.run_id if key.private else key.name("run")
     return Run.of(id=name, time=began, settings=settings, round=key.name("round"), session=session)
 
@@ -61,20 +61,22 @@ def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None =
 def promised(
     request: Request, asked: Mapping[str, Any], record: RecordPlace
 ) -> tuple[Request, Settings]:
-    """Settle what a run is told before any vote is seen; a target is tested unless it need not be.
+    """Return the final request and the settings of a run, before any vote is seen.
+
+    A target gets a release test unless the worst case of the run is below the target anyway.
 
     Args:
         request: the votes and the mechanism.
         asked: every parameter of `aggregate`, by name.
-        record: of these teachers.
+        record: the record of these teachers.
 
     Returns:
-        The request with the rows and the noise that a target decides, and the settings of the run.
+        The request, with the rows and the noise that the target decides, and the settings.
 
     Raises:
-        ParameterError: a δ beside which floating-point noise is not negligible.
-        UsageError: keywords that contradict each other or the votes.
-        UnreachableError: a target out of reach.
+        ParameterError: δ is so small that errors of floating-point noise matter.
+        UsageError: keywords contradict each other or the votes.
+        UnreachableError: the target is out of reach.
     """
     target = _target(asked, record, few=request.file.facts.voting is not None)
     if target is not None:
@@ -104,14 +106,14 @@ def promised(
         return request, replace(settings, target=found)
     if worst > target.epsilon:
         raise UnreachableError(
-            f"{mechanism.name} has no Renyi cost to test, and costs {worst:g} for all votes, above "
-            f"the target {target.epsilon:g}"
+            f"{mechanism.name} costs epsilon {worst:g} in the worst case, above the target "
+            f"{target.epsilon:g}, and without an RDP cost it has no release test"
         )
     return request, settings
 
 
 def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
-    """Return what keeps of the votes what a ledger needs; None where nothing is kept."""
+    """Return the account that collects the costs for a ledger; None if none are kept."""
     plan = settings.sanitizer
     if plan is None:
         return None
@@ -137,54 +139,55 @@ def _target(asked: Mapping[str, Any], record: RecordPlace, *, few: bool) -> Targ
 
 
 def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
-    """Return the target that keywords of a verb state; None where they state none.
+    """Return the target in the keywords of a verb; None if there is none.
 
     Raises:
-        ParameterError: a number out of range.
-        UsageError: what makes no sense without a target, or beside one.
+        ParameterError: a number is out of range.
+        UsageError: a keyword is only allowed with a target, or only without one.
     """
     epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if epsilon is None:
         if refusal is not None:
-            raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
+            raise UsageError("`refusal_epsilon` needs a `target_epsilon`")
         return None
     for name in ("release", *_DRAW):
         if asked.get(name) not in (None, ReleaseKind.TARGET):
             raise UsageError(
-                f"`{name}` does not go with `target_epsilon`: nothing is sanitized; the target "
-                "itself is published"
+                f"`{name}` does not go with `target_epsilon`: the target itself is published, and "
+                "no sanitized value is drawn"
             )
     analysis, bound = Analysis(asked["analysis"]), Bound(asked["bound"])
     if analysis is not Analysis.TIGHT:
         raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
     if asked.get("keep_ledger"):
         raise UsageError(
-            "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
-            "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
+            "a ledger does not go with `target_epsilon`: tested labels have an (epsilon, delta), "
+            "but no RDP costs that a ledger could keep"
         )
     return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
 
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
-    """Return what is published beside the labels: a sanitized bound or nothing.
+    """Return whether a sanitized ε is published beside the labels; `default` if not stated.
 
-    UsageError for a target, which is tested and not drawn.
+    Raises:
+        UsageError: `release` is target, which is tested instead.
     """
     kind = default if release is None else ReleaseKind(release)
     if kind is ReleaseKind.TARGET:
-        raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
+        raise UsageError("`release` target needs `aggregate` with a `target_epsilon`")
     return kind
 
 
 def plan_of(
     kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
 ) -> ReleasePlan:
-    """Return how costs of rounds are kept and sanitized, by public numbers.
+    """Return the plan by which costs of rounds are kept and sanitized, from public numbers.
 
     Args:
-        kind: what is published of them.
-        rounds: the mechanism of each, and how many rows it is asked.
-        asked: `delta`, `analysis`, `order`, `beta` and `sigma_release`.
+        kind: whether a sanitized ε is published.
+        rounds: the mechanism and the number of rows of each round.
+        asked: a mapping with `delta`, `analysis`, `order`, `beta` and `sigma_release`.
     """
     from pate_cli.planning.sanitized import choose_plan
 
@@ -201,7 +204,7 @@ def plan_of(
 
 
 def _check_delta(request: Request) -> None:
-    """ParameterError for a δ beside which floating-point noise is not negligible."""
+    """Raise ParameterError if δ is so small that errors of floating-point noise matter."""
     mechanism, delta, queries = request.mechanism, request.delta, request.queries
     least = mechanism.smallest_delta(queries)
     if delta < least and request.composed is None:
@@ -209,15 +212,15 @@ def _check_delta(request: Request) -> None:
     if delta < least:
         raise ParameterError(
             f"`delta` must be at least {least:g} for {queries} queries over "
-            f"{request.file.classes} classes, got {delta:g}: below it what the resolution of "
-            "floating-point noise adds to delta is no longer negligible"
+            f"{request.file.classes} classes, got {delta:g}: noise in floating-point numbers adds "
+            "to delta, which matters below this value"
         )
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
-    """Return how costs of the votes are kept and sanitized, by public numbers.
+    """Return the plan by which costs of the votes are kept and sanitized, from public numbers.
 
-    None where nothing is sanitized, now or later from a ledger: nothing is kept of the votes.
+    Return None if no costs are kept: nothing is sanitized, now or later from a ledger.
     """
     analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT
@@ -232,28 +235,28 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     if tight and kind is ReleaseKind.NONE and not ledger:
         return None
     raise UsageError(
-        f"{request.composed} has no Renyi cost to keep or to sanitize: `analysis` paper, `release` "
-        "upper and a ledger do not go with it"
+        f"{request.composed} has no RDP cost, so `analysis` paper, `release` upper and a ledger do "
+        "not go with it"
     )
 
 
 def refuse_dear(settings: Settings, most: float | None) -> None:
-    """Refuse what could cost more than `max_epsilon`, which is `CEILING` if left out.
+    """Refuse a run or session that could cost more than `max_epsilon`, by default `CEILING`.
 
-    Seeded tests, runs that publish a sanitized ε beside their worst case, and teachers whose own
-    training protects a record, have no such default.
+    This default does not apply to seeded tests, to runs that publish a sanitized ε beside their
+    worst case, and to teachers whose own training protects a record well enough.
 
     Args:
-        settings: what a run or a session is told.
-        most: `max_epsilon`, nats; None where it is left out.
+        settings: the settings of the run or session.
+        most: `max_epsilon`, in nats; None if it is left out.
 
     Raises:
-        UnreachableError: it could cost more than `max_epsilon`.
-        CeilingError: it promises practically nothing, and nobody asked for it so.
+        UnreachableError: the run could cost more than `max_epsilon`.
+        CeilingError: the run could cost more than the default.
     """
     epsilon, plan = Cost.of(settings).own.epsilon, settings.sanitizer
     named = shown(epsilon)
-    costs = f"this would cost epsilon {named} at delta {settings.delta:g}, whatever the votes"
+    costs = f"this could cost epsilon {named} at delta {settings.delta:g}"
     cheaper = (
         "nothing was drawn or spent. Lower `max_queries`, take more noise, or state a smaller "
         "`target_epsilon`"
@@ -263,19 +266,20 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
     training = settings.training
     exempt = not settings.private or (plan is not None and plan.publishes_draw)
     if training is not None and training.amplified(epsilon, settings.delta) <= CEILING:
-        exempt = True  # one training record is protected by its teacher's training
+        exempt = True  # The teacher's training protects one training record.
     if most is None and not exempt and epsilon > CEILING:
         raise CeilingError(
-            f"{costs}, and above {CEILING:g} practically nothing is promised; {cheaper}. "
-            f"To have it all the same, ask for it by name: `max_epsilon` {named}",
+            f"{costs}, and an epsilon above {CEILING:g} protects hardly anybody; {cheaper}. "
+            f"To run it anyway, give `max_epsilon` {named}",
             epsilon=float(named),
         )
 
 
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
-    """Return what made-up teachers would give in a run with a release test; None without a test.
+    """Return the forecast of a run with a release test; None if the run has no test.
 
-    It looks at public numbers alone; `rough` is quicker, and off by up to 0.06.
+    The forecast uses public numbers only. With `rough` it is quicker, and its pass probability may
+    be wrong by up to 0.06.
     """
     if settings.tested is None:
         return None
@@ -286,16 +290,16 @@ def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Fo
 
 
 def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
-    """Refuse a run that would hardly pass its release test, however well the teachers agree.
+    """Refuse a run that would hardly pass its release test even if the teachers agree well.
 
     Args:
-        request: what is asked.
-        settings: what the run is told.
-        least: the pass probability below which a run is not started, at the most favourable level
-            of agreement; 0 starts every run.
+        request: the votes and the mechanism.
+        settings: the settings of the run.
+        least: smallest pass probability with which a run starts, at the most favourable level of
+            agreement; 0 starts every run.
 
     Raises:
-        UnreachableError: the probability is smaller; it says what would pass.
+        UnreachableError: the pass probability is smaller; the message says what would pass.
     """
     target = settings.tested
     if target is None or least == 0.0:
@@ -314,6 +318,6 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         advice = f"Ask at most `max_queries` {fewer}"
     raise UnreachableError(
         f"this run would pass its release test with probability {best:.2g} at most, below "
-        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; `min_pass` 0 starts it all "
-        "the same"
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; with `min_pass` 0 the run "
+        "starts anyway"
     )

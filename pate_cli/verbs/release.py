@@ -1,4 +1,4 @@
-"""The verb that publishes one report for several runs: ledgers, reports, records, other parts."""
+"""The verb `release`, which publishes one report for several runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.promise import budget_of, kind_of, plan_of
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
-"""What was spent: a ledger, a public report or a record, or the file of one."""
+"""An input of `release`: a ledger, a report or a record, or the name of such a file."""
 
 Held: TypeAlias = Ledger | Report | SpendRecord
 
@@ -54,16 +54,16 @@ _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 def _inputs(
     given: Sequence[Given], *, unverified: bool
 ) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
-    """Return what is given, each with its file if it has one, and the runs that all tell of.
+    """Return every input with its path (None for an object), and all runs in these inputs.
 
     Args:
-        given: objects and files of them.
-        unverified: take what does not verify all the same; its runs then promise nothing, and that
-            stays with them in the record.
+        given: objects and names of files.
+        unverified: also accept inputs that fail verification. Their runs then have no guarantee,
+            and the record keeps this fact.
 
     Raises:
-        MismatchError: something does not verify, or two inputs tell otherwise of a run.
-        UsageError: a report that promises nothing, or that is of several runs and names none.
+        MismatchError: an input fails verification, or two inputs contradict each other.
+        UsageError: a report has no guarantee, or covers several runs without listing them.
     """
     found, known = list[tuple[Held, Path | None]](), SpendRecord()
     for one in given:
@@ -79,23 +79,23 @@ def _inputs(
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
-    """MismatchError where two of what is given tell otherwise of the same run."""
+    """Raise MismatchError if an input and the known runs disagree about a run."""
     for run in told.runs:
         there = known.known(run.id)
         if there is not None and not same_cost(run, there):
-            raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
+            raise MismatchError(f"{name} contradicts the other inputs about run {run.id}")
 
 
 def _content(given: str | PathLike[str]) -> Held:
-    """Return what a file holds by the kind that it states; a ledger where it states none."""
+    """Return the content of a file, by the kind that it states; without one it is a ledger."""
     name = os.fspath(given)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(given)
     refuse_address(given)
     if has_no_name(name):
         raise UsageError(
-            f"{public_name(name)}: is a pipe, and what is to be released is read more than once; "
-            "give a file"
+            f"{public_name(name)}: is a pipe, but release reads its inputs more than once; give a "
+            "file"
         )
     with reading(given, "one of the files to be released") as file:
         content = file.read(LARGEST + 1)
@@ -105,9 +105,9 @@ def _content(given: str | PathLike[str]) -> Held:
 
 
 def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
-    """Return the runs that an input tells of, once it is seen to verify.
+    """Return the runs in an input, after verifying it.
 
-    A ledger is secret, and its holder's word.
+    A ledger is not verified, because it is secret and its holder is trusted.
     """
     if isinstance(held, Ledger):
         return SpendRecord.of(held)
@@ -122,17 +122,18 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
         raise MismatchError(
-            f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
-            "the report promises nothing"
+            f"{name} does not verify: {faults[0]}. With `unverified` it is accepted, but then the "
+            "new report has no guarantee"
         )
     return SpendRecord(tuple(replace(run, promised=False) for run in runs) if faults else runs)
 
 
 def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
-    """Return the runs that a report tells of: those in `spent`, or the one it is of.
+    """Return the runs in a report: all runs in `spent`, or else its only run.
 
     Raises:
-        UsageError: it promises nothing, where that is wanted, or not what it cost by itself.
+        UsageError: the report has no guarantee although `claimed` is True, or it covers several
+            runs without the cost of each.
     """
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
@@ -140,19 +141,19 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, promised=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
-        raise UsageError("a report of several runs tells of them one by one; give it with a record")
+        raise UsageError("a report covers several runs but does not list them; give their record")
     return (run_of(report),)
 
 
 @dataclass(frozen=True)
 class Released:
-    """Result of `release`.
+    """Result of `release`: the report, the joined ledger, and the record afterwards.
 
     Attributes:
-        report: public.
-        ledger: all rounds together, None where none was given. SECRET.
-        record: the account after it; public.
-        joined: which records the record of it took over, in words; None where there was one.
+        report: the new report; public.
+        ledger: all given ledgers in one; None if no ledger was given. SECRET.
+        record: the record after this release; public.
+        joined: a phrase that names the records that were merged; None if nothing was merged.
     """
 
     report: Report
@@ -162,7 +163,10 @@ class Released:
 
 
 def released(asked: Mapping[str, Any]) -> Released:
-    """Read and verify, enter, draw, settle and report; `asked` as `signatures.release` has it."""
+    """Return one report for several runs, and add the release to the record.
+
+    `asked` has the parameters of `signatures.release`.
+    """
     given, unverified, began = asked["given"], asked["unverified"], now()
     several = given if isinstance(given, list | tuple) else [given]
     inputs, known = _inputs(several, unverified=unverified)
@@ -173,19 +177,19 @@ def released(asked: Mapping[str, Any]) -> Released:
     place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
     if not unverified:
         _check_alike(place.record, known, "the record")
-    # A record tells of draws from a ledger; a ledger does not.
+    # Only a record has the earlier draws from a ledger; the ledger itself does not have them.
     recorded = total is None or asked["record"] is not False
     facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
     if alone is not None:
         facts = _of_rounds(alone, parts, facts, key, asked)
     elif asked["release"] not in (None, ReleaseKind.NONE) or asked["again"]:
         raise UsageError(
-            "a sanitized epsilon is of ledgers alone; release them first, and then the record "
-            "that tells of it"
+            "a sanitized epsilon needs ledgers only; release the ledgers first, and then the "
+            "record that has this release"
         )
     run = None
     if alone is not None and facts.sanitizer is not None:
-        # The seed alone gives a report its name; in a record a draw by one is its own.
+        # A seed alone names the run of a report, but in a record each draw has a name of its own.
         run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
         rounds = tuple(done.id for done in alone.rounds)
         run = replace(run, outcome=Outcome.PENDING, drawn_from=rounds)
@@ -198,8 +202,8 @@ def released(asked: Mapping[str, Any]) -> Released:
         found = len(earlier(record))
         if found and run is not None and not asked["again"]:
             raise SpentError(
-                f"these rounds were released before, {found} time(s); another draw costs "
-                "privacy: publish the first report, or give `again` to be charged for all draws"
+                f"these rounds were released {found} time(s) before; another draw costs more "
+                "privacy: publish the first report, or give `again` to pay for all draws"
             )
 
     beside = known | _stated(parts, known, began=began)
@@ -216,13 +220,14 @@ def released(asked: Mapping[str, Any]) -> Released:
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
+    """Return the record that is named, that is given, or that has the runs of the ledgers."""
     record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
     known = [path for held, path in inputs if path and isinstance(held, SpendRecord)]
     for held, path in inputs:
-        # A draw noted elsewhere could be had again; that of a seed is a test, and noted nowhere.
+        # A draw goes into the record of the ledger's runs, so that nobody repeats it for free.
+        # A draw from a seed is a test and goes nowhere.
         if not isinstance(held, Ledger) or asked["seed"] is not None:
             continue
         there = [place for place in map(Path, held.records) if place.parent.is_dir()]
@@ -246,10 +251,12 @@ def _of_rounds(
     key: RunKey,
     asked: Mapping[str, Any],
 ) -> ReportFacts:
-    """Return the facts of rounds, and how an ε is to be drawn of them if it is; public."""
+    """Return the facts of rounds, with the plan for drawing their ε if one is drawn; public."""
     analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
-        raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
+        raise UsageError(
+            f"`external` needs ledgers of the tight analysis, but these have {analysis}"
+        )
     drawn = (asked["beta"], asked["sigma_release"]) != (None, None)
     plain = analysis is Analysis.TIGHT and not drawn
     kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
@@ -270,14 +277,14 @@ def _of_rounds(
     least = facts.cost.least_delta
     if total.delta < least:
         raise ParameterError(
-            f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
-            f"{total.delta:g}: floating-point noise is not negligible beside it"
+            f"these rounds together need a `delta` of at least {least:.2g}, because floating-point "
+            f"noise has an error of this size; the ledgers have {total.delta:g}"
         )
     return facts
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Return the facts with what was drawn before, and with one draw more if it is asked for."""
+    """Return the facts with all earlier draws, and with one more draw if it is asked for."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
@@ -293,7 +300,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
-    """Return external parts as a record has them; one that was entered before is the same."""
+    """Return external parts as runs of a record; equal parts have equal ids."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
     runs = (
         Run.of(
@@ -309,17 +316,19 @@ def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> Spend
 
 
 def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> ReportFacts:
-    """Return the facts of the total of all runs."""
+    """Return the facts of a report on all runs of a record."""
     runs = account.runs
     for run in runs:
         if not run.claimed and not unverified:
             raise UsageError(
-                f"run {run.id} promises nothing, and neither would a total with it; with "
-                "`unverified` it is added all the same"
+                f"run {run.id} has no guarantee, so a total with it has none; with `unverified` it "
+                "is included"
             )
     rounds = tuple(stated(run.done) for run in runs if run.done is not None)
     if not rounds:
-        raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
+        raise LedgerError(
+            "no input has a run on votes; give a report, a ledger or a record with one"
+        )
     return replace(
         facts,
         rounds=rounds,

@@ -1,4 +1,4 @@
-"""The verbs that read what was published: spent, of a record; verify and explain, of a report."""
+"""The verbs that read public files: `spent` reads a record, `verify` and `explain` a report."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class RecordCost(Result):
     """All runs of a record and what they cost together, as `spent` returns them; public.
 
     Attributes:
-        record: its file, as it was named; None of a record at hand.
-        runs: in order.
-        total: of all of them; None where there are none yet.
-        budget: the one asked about, or that of the last run that had one; None without any.
-        running: (ε, δ) of no run, of the first, of the first two and so on, however they were
-            chosen, by the rule of the budget.
-        reports: a check a report that was given; None where none was.
+        record: name of the record's file; None if the caller gave a `SpendRecord`.
+        runs: all runs, the first one first.
+        total: what all runs cost together; None if there are no runs yet.
+        budget: the budget in the call, or else the budget of the last run that had one, or None.
+        running: (ε, δ) of no run, of the first run, of the first two runs and so on. These are
+            valid even if later runs were chosen after seeing earlier results.
+        reports: one check per report that was given; None if no reports were given.
     """
 
     record: str | None
@@ -53,26 +53,26 @@ class RecordCost(Result):
 
     @property
     def left(self) -> tuple[float, float] | None:
-        """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
+        """Return the (ε, δ) that is left of the budget, both at least 0; None without a budget."""
         return None if self.budget is None else self.budget.left(self.running[-1])
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
-        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results."""
+        """Return (ε, δ) of all runs, valid even if later runs depend on earlier results."""
         return self.running[-1] if self.runs else None
 
     @property
     def holds(self) -> bool:
-        """Whether the record tells of every report that was given, as that has it."""
+        """Return whether the record has the runs of every given report, with the same costs."""
         return all(check.outcome == OK for check in self.reports or ())
 
     @property
     def releasable(self) -> bool:
-        """True: it holds settings, outcomes and costs for all votes, and names of files."""
+        """Return True, because settings, outcomes, worst-case costs and file names are public."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the total, the budget with what is left of it, and every run."""
+        """Return the total cost, the budget, what is left of the budget, and every run."""
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
             "releasable": True,
@@ -89,7 +89,7 @@ class RecordCost(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a row a run, in words and numbers."""
+        """Return a table with one row per run, as a mapping of columns."""
         rows = self.rows()
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
@@ -97,20 +97,20 @@ class RecordCost(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row a run, with None where there is nothing to tell."""
+        """Return one mapping per run, with None for values that a run does not have."""
         return [
             _row(run, None if self.budget is None else self.budget.left(gone)[0])
             for run, gone in zip(self.runs, self.running[1:], strict=True)
         ]
 
     def said(self) -> Said:
-        """Yield the total, what is left of a budget, every run, and the reports given."""
+        """Yield lines about the total, the budget, every run, and the given reports."""
         yield Line(self.headline(), "bold")
         budget, (epsilon, delta) = self.budget, self.running[-1]
         if len(self.runs) > 1:
             yield Line(
-                "that supposes that all runs were chosen beforehand; if you chose later runs after "
-                f"seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
+                "this total assumes that you chose all runs beforehand; if you chose later runs "
+                f"after seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
         if self.total is not None and self.total.record_epsilon is not None:
             yield Line(sentence("one-record", epsilon=nats(self.total.record_epsilon)))
@@ -129,10 +129,10 @@ class RecordCost(Result):
             yield Line(f"{check.outcome}: {check.name}: {check.detail}", whole=True)
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw what all runs cost together on matplotlib Axes, and return them. Public.
+        """Draw the total cost after each run on matplotlib Axes, and return the Axes. Public.
 
         Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
+            axes: where to draw; new Axes if left out. Needs the extra `plot`.
         """
         from pate_cli.disclosure.pictures import draw_spent
 
@@ -140,7 +140,7 @@ class RecordCost(Result):
         return draw_spent(self.rows(), budget=limit, axes=axes)
 
     def headline(self) -> str:
-        """Return how many runs there are, and what they cost."""
+        """Return a phrase with the number of runs and their total cost."""
         if self.total is None:
             return "no run"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
@@ -148,10 +148,13 @@ class RecordCost(Result):
 
 
 def record_cost(asked: Mapping[str, Any]) -> RecordCost:
-    """Return all runs of a record with their total; `asked` as `signatures.spent` has it."""
+    """Return all runs of a record and their total cost.
+
+    `asked` has the parameters of `signatures.spent`.
+    """
     record, ensemble, reports = asked["record"], asked["ensemble"], asked["reports"]
     if (record is None) == (ensemble is None):
-        raise UsageError("give a record, or the `ensemble` whose it is")
+        raise UsageError("give either a record, or the `ensemble` that it belongs to")
     name = None
     if not isinstance(record, SpendRecord):
         file = _record_at(record, ensemble)
@@ -171,7 +174,7 @@ def record_cost(asked: Mapping[str, Any]) -> RecordCost:
 
 
 def _row(run: Run, left: float | None) -> dict[str, Any]:
-    """Return a run in words and numbers, with what was left of a budget after it."""
+    """Return a run as a mapping, with what was left of the budget after the run."""
     asked, external = run.settings, run.external
     mechanism = {} if asked is None else asked.mechanism
     name = "" if external is None else external.name or external.covers or ""
@@ -216,12 +219,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _down(left: float) -> str:
-    """Return what is left of a budget, and never more than that."""
+    """Return what is left of a budget as text, rounded down."""
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
 def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
-    """Return the record, which is there: a file of its own, or the one that votes have."""
+    """Return an existing record: the named file itself, or the record of a named vote file."""
     path = told_record(record, ensemble) or Path()
     with named(path):
         there = path.is_file()
@@ -232,21 +235,21 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) 
     found = RecordPlace.of(record, record=None).file
     if found is not None and not found.empty:
         return found
-    if there and path.suffix == ".json":  # perhaps one whose first line was cut short
+    if there and path.suffix == ".json":  # It may be a record whose first line was cut short.
         return RecordFile(path)
-    fault = "no record of it is known" if path.exists() else "there is no such record"
+    fault = "pate knows no record of these votes" if path.exists() else "there is no such record"
     raise LedgerError(f"{public_name(path)}: {fault}")
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
-    """Return whether the record tells of a report, as that has it."""
+    """Return the check whether the record has the runs of a report, with the same costs."""
     if isinstance(given, Report):
         report, name = given, given.run or "a report without a run"
     else:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is None and not report.private:
-        return Check(name, OK, "drawn from a seed, which promises nothing and costs nothing")
+        return Check(name, OK, "the run had a seed: it has no guarantee, and no record needs it")
     failed = (check for check in checks_of(report, record=record) if check.outcome == FAILED)
     faults = (check.detail for check in failed if check.name != PROMISE)
     told = 0 if report.spent is None else report.spent.count
@@ -255,14 +258,13 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
 
 
 def verified(asked: Mapping[str, Any]) -> Verification:
-    """Return all checks of a report; `asked` as `signatures.verify` has it."""
+    """Return all checks of a report; `asked` has the parameters of `signatures.verify`."""
     labels, prior, record = asked["labels"], asked["prior"], asked["record"]
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
         if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
             raise UsageError(
-                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
-                "once; give a file"
+                f"{public_name(file)}: is a pipe, but verify reads this more than once; give a file"
             )
     found = report_in(asked["report"])
     known = _record_at(record).record if isinstance(record, str | PathLike) else record
@@ -272,6 +274,6 @@ def verified(asked: Mapping[str, Any]) -> Verification:
 
 
 def explained(asked: Mapping[str, Any]) -> Explanation:
-    """Return a report in plain sentences; `asked` as `signatures.explain` has it."""
+    """Return a report in plain sentences; `asked` has the parameters of `signatures.explain`."""
     found = report_in(asked["report"])
     return explanation_of(found, list(checks_of(found)))

@@ -1,4 +1,4 @@
-"""Requests: open votes, a mechanism for them, public numbers, and the analysis that charges."""
+"""A request joins open votes, a mechanism for them, and the public numbers of a run."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ PARAMETERS: Final = (
     *("query_epsilon", "query_delta", "refusals"),
 )
 """Keywords that are parameters of mechanisms."""
-# Answers of the rule's own settings are so much better than guesses, where all votes agree.
+# If all votes agree, answers must be better than random guesses by this share of the possible gain.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
 
 
 @dataclass(frozen=True)
 class Request:
-    """Opened votes, the mechanism that they are put to, and the public numbers of a run.
+    """Open votes, the mechanism that labels them, and the public numbers of a run.
 
     Attributes:
-        file: the votes, those of a prior among them.
+        file: the votes, including the votes of a prior.
         choice: the mechanism, or its name with some parameters.
-        queries: how many rows are asked, the first ones.
+        queries: how many rows are asked; these are the first rows of the file.
         max_answers: the public cap on answers, at most `queries`.
         delta: δ of the run.
-        engine: where the work is done.
+        engine: where the work is done: in this process, in others, or on a cluster.
     """
 
     file: VoteFile
@@ -62,7 +62,7 @@ class Request:
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism, built for this run."""
+        """Return the mechanism with the teachers, classes, queries and δ of this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
         return among_groups(self.choice, self.file.facts.groups).build(
@@ -74,16 +74,16 @@ class Request:
 
     @property
     def composed(self) -> str | None:
-        """Return the name of a mechanism without an RDP cost; None for one with."""
+        """Return the name of the mechanism if it has no RDP cost, and None if it has one."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
     @property
     def scored(self) -> ScoredMechanism:
-        """Return the mechanism, if it has an RDP cost; UsageError if not."""
+        """Return the mechanism; raise UsageError if it has no RDP cost."""
         if not isinstance(self.mechanism, ScoredMechanism):
             raise UsageError(
-                f"{self.mechanism.name} has no Renyi cost; pate aggregate --dry-run prints its "
+                f"{self.mechanism.name} has no RDP cost; pate aggregate --dry-run prints its "
                 "epsilon"
             )
         return self.mechanism
@@ -94,15 +94,15 @@ class Request:
             raise UsageError(f"`votes_per_teacher` does not go with {what}")
 
     def under(self, choice: MechanismChoice) -> Request:
-        """Return these votes put to another mechanism, without the prior if it takes none."""
+        """Return this request with another mechanism, without the prior if that one takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
     def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
-        """Return the request with settings and rows that nobody gave, by the public rule.
+        """Return the request, in which the public rule chooses the settings that are left open.
 
-        Rows are those of whole queries.
+        The rule also chooses the number of rows unless `rows_given`; a query is never cut in two.
         """
         from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
@@ -129,15 +129,17 @@ class Request:
 
     @functools.cached_property
     def rows(self) -> AskedRows:
-        """Return the rows that are asked."""
+        """Return the rows that are asked, with the engine that reads them."""
         return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Settings, *beside: Any) -> str:
-        """Return a digest of all that decides what a run gives, its votes included, once read.
+        """Return a digest of everything that decides the result of a run, including its votes.
+
+        The rows must have been read before.
 
         Args:
-            settings: what the run is told.
-            beside: what else belongs to it: its seed, its record.
+            settings: the settings of the run.
+            beside: whatever else the run depends on, such as its seed and its record.
         """
         mechanism, names = self.mechanism, self.file.names
         named = names and (names.names, names.normalise, sorted(names.aliases.items()))
@@ -147,7 +149,7 @@ class Request:
 
 
 def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of how votes are read; None and False say nothing."""
+    """Return the keywords that decide how votes are read, without those that are None or False."""
     whose = ("groups", "votes_per_teacher", "assigned")
     told = {name: value for name, value in asked.items() if name in whose or of_votes(name)}
     return {name: value for name, value in told.items() if value is not None and value is not False}
@@ -155,16 +157,16 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
-    """Open the votes and put them to the mechanism, which must fit.
+    """Open the votes and yield a request; `asked` has the parameters of a verb that reads votes.
 
-    `asked` has every parameter of a verb that looks at votes. A file of which no vote is a vote is
-    refused before anything is made of it.
+    A file is refused at once if none of its votes is the name of a class.
 
     Raises:
-        PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
+        PateError: the votes cannot be read, the mechanism was built for another shape, or a number
+            is out of range.
     """
     votes, choice = asked["votes"], mechanism_of(asked)
-    # Votes that are open say themselves whether their names are listed.
+    # A vote file that is already open knows whether its names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
         engine_of(asked["engine"], workers=asked["workers"]) as engine,
@@ -185,7 +187,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
 
 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
-    """ParameterError for a mechanism that was built for other votes."""
+    """Raise ParameterError if a mechanism was built for votes of another shape."""
     shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
     if file.facts.groups:
         shape["teachers_per_record"] = max(group.votes_per_record for group in file.facts.groups)
@@ -193,49 +195,50 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
     for name, value in shape.items():
         if getattr(mechanism, name) != value:
             raise ParameterError(
-                f"the mechanism is for {name} {getattr(mechanism, name)}, the votes for {value}"
+                f"the mechanism has {name} {getattr(mechanism, name)}, but the votes have {value}"
             )
 
 
 def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
-    """UnreachableError where even unanimous teachers are hardly better than guesses."""
+    """Raise UnreachableError if labels of unanimous teachers are hardly better than guesses."""
     _, right = mechanism.unanimous()
     if right - 1.0 / mechanism.classes >= _LEAST_GAIN * (1.0 - 1.0 / mechanism.classes):
         return
     raise UnreachableError(
-        f"a target of {plan.epsilon:g} takes so much noise that even where all votes agree an "
-        f"answer is right with probability {right:.2f} only; nothing was drawn or spent. Take a "
-        "larger `target_epsilon`; settings that are given are run all the same"
+        f"a target of {plan.epsilon:g} needs so much noise that an answer is right with "
+        f"probability {right:.2f} even if all votes agree; nothing was drawn or spent. Take a "
+        "larger `target_epsilon`. A run whose settings you give yourself is not refused"
     )
 
 
 def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
-    """Return a mechanism that is given, or the one of a name as `chosen` has it.
+    """Return the mechanism object in `asked`, or the mechanism that its name and parameters choose.
 
-    UsageError for a parameter beside a mechanism that is given, which settles it.
+    Raises:
+        UsageError: a parameter is given beside a mechanism object, which already has it.
     """
     mechanism = asked["mechanism"]
     if not isinstance(mechanism, Mechanism | MechanismChoice):
         return chosen(mechanism, asked)
     for name in _parameters(asked):
-        raise UsageError(f"{name} is settled by the mechanism that is given")
+        raise UsageError(f"the mechanism object already has `{name}`; leave it out")
     if asked["teachers_per_record"] not in (1, mechanism.teachers_per_record):
-        raise UsageError("teachers_per_record is settled by the mechanism that is given")
+        raise UsageError("the mechanism object already has `teachers_per_record`; leave it out")
     return mechanism
 
 
 def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoice:
-    """Return the mechanism of a name with the parameters that are given; others have defaults."""
+    """Return a mechanism by its name and the given parameters; the others have defaults."""
     return MechanismChoice(MechanismName(name), _parameters(asked), asked["teachers_per_record"])
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of mechanisms that are given."""
+    """Return those parameters of mechanisms that the caller gave."""
     return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """Return the votes with those of a prior, if one is given."""
+    """Return the votes; if a prior is given, its votes are added to them."""
     prior, weight = asked["prior"], asked["prior_weight"]
     if prior is None:
         return file
@@ -244,9 +247,10 @@ def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteF
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:
-    """Return how many votes a guess has: a number of them, or a share of the teachers, rounded.
+    """Return how many votes a guess has; a share of the teachers is rounded to whole votes.
 
-    ParameterError for what is no whole number of votes.
+    Raises:
+        ParameterError: the weight is not a whole number of votes, or it is out of range.
     """
     given = Amount.of("prior_weight", weight)
     votes = given.votes(teachers)
@@ -260,16 +264,16 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
 
 
 def _weight(file: VoteFile) -> int:
-    """Return how many votes a guess of the prior has; 0 without one."""
+    """Return how many votes a guess of the prior has; 0 without a prior."""
     return 0 if file.facts.prior is None else file.facts.prior.weight
 
 
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
-    """Return a mechanism for teachers in groups, which say how many votes one record moves."""
+    """Return a mechanism for teachers in groups, which decide how many votes a record moves."""
     if not groups:
         return choice
     if choice.teachers_per_record != 1:
-        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
+        raise UsageError("`groups` already have a `teachers_per_record`; leave out the keyword")
     return replace(
         choice,
         teachers_per_record=max(group.votes_per_record for group in groups),
@@ -278,7 +282,7 @@ def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismC
 
 
 def published(name: Analysis | str) -> PublishedAnalysis | None:
-    """Return the published analysis where a name asks for it, loaded for that; else None."""
+    """Return the published analysis if a name asks for it; None for the tight analysis."""
     if Analysis(name) is Analysis.TIGHT:
         return None
     from pate_cli.paper.analysis import PublishedAnalysis

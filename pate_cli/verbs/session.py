@@ -1,4 +1,4 @@
-"""A session: queries come one by one, and each answer is paid for before it leaves."""
+"""A session answers queries one by one; the cost of an answer is on disk before it leaves."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ from pate_cli.votes.names import ClassNames, Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 Id: TypeAlias = str | int | None
-"""By which a query is known; None for none."""
+"""The id of a query; None if it has none."""
 Answer: TypeAlias = str | int | None
-"""A class; a name where nobody listed the names; None where the teachers do not agree."""
+"""A class; its name if nobody listed the names; None if the query got no label."""
 
 _NOT_ONE_BY_ONE: Final = {
-    MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
-    "`prior`",
-    MechanismName.SPARSE_VECTOR: "its noisy threshold would have to be kept; take stability",
+    MechanismName.INTERACTIVE: "its student predicts all queries at once; use another mechanism, "
+    "and give a guess with each query as `prior`",
+    MechanismName.SPARSE_VECTOR: "it would have to store its noisy threshold; use stability",
 }
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _ID: Final = re.compile(r"[^\0\ud800-\udfff]{1,1000}", re.DOTALL)
@@ -73,7 +73,7 @@ _AT_ONCE: Final = 1 << 12
 
 @dataclass(frozen=True)
 class Ask:
-    """One query of several that are asked at once, with its guess and its name.
+    """One query with its public guess and its id, for `Session.ask_all`.
 
         >>> asks = [pate.Ask([3, 240, 7], id="q1"), pate.Ask([3, 240, 7], id="q1")]
         >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
@@ -82,11 +82,11 @@ class Ask:
         ([1, 1], 1)
 
     Attributes:
-        votes: as `Session.ask` takes them.
-        prior: the public guess, if there is one.
-        id: by which it is known; None for none.
-        by_teacher: True if a list is what each teacher said, also where it is numbers; False if it
-            is counts; None if texts and missing votes in it tell.
+        votes: the votes of the teachers, in any form that `Session.ask` takes.
+        prior: the public guess; None if there is none.
+        id: the id of the query; None if it has none.
+        by_teacher: True if a list has one vote per teacher, even if it has numbers; False if it has
+            one count per class; None if pate decides: a list with texts or None has votes.
     """
 
     votes: Votes
@@ -95,50 +95,51 @@ class Ask:
     by_teacher: bool | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.id, np.generic):  # of an array; records hold numbers of Python
+        if isinstance(self.id, np.generic):  # An array has numpy numbers; records need Python's.
             object.__setattr__(self, "id", self.id.item())
 
 
 class _EnteredError(Exception):
-    """The session stands in the record already."""
+    """The record already has this session."""
 
 
 class Session:
-    """Ask for labels one by one; every answer is paid for, on disk, before it leaves.
+    """Ask for labels one by one; the cost of each answer is on disk before the answer leaves.
 
-    Use it for votes that do not lie in a file: a model is asked line by line, what is asked next
-    follows from the answers, or asking ends when the budget does. What all of it costs is fixed
-    when it is opened, and holds however queries are chosen.
+    Use a session if the votes are not in a file: if you ask a model line by line, if the next query
+    depends on earlier answers, or if you want to ask until the budget is spent. The cost of the
+    whole session is fixed when you open it. This cost is valid even if queries depend on answers.
 
         >>> asked = {"teachers": 250, "classes": 3, "target_epsilon": 2}
         >>> with pate.Session(**asked, record="asked.spent.json") as session:
         ...     label = session.ask([3, 240, 7], id="q7")
-        ...     again = session.ask([3, 240, 7], id="q7")  # known: nothing is drawn or spent
+        ...     again = session.ask([3, 240, 7], id="q7")  # The same id draws and spends nothing.
         ...     label == again, session.remaining
         (True, 618)
 
-    Opened again with the same settings it goes on where it was. An `id` that was asked before gets
-    the answer that it got. `remaining` is how many more queries are answered for sure, by a label
-    or by None where the teachers do not agree; more may be where that happens often. Then `ask`
-    raises `BudgetSpent`.
+    If you open a session again with the same settings, it goes on where it stopped. An `id` that
+    was asked before gets its earlier answer. The session answers at least `remaining` more queries,
+    each with a label or with None. If many of these answers are None, it may answer more queries.
+    When the session is at its end, `ask` raises `BudgetSpent`.
 
     Attributes:
         mechanism: the aggregator; public.
-        rule: until when queries may be asked, and what all of them cost; public.
+        rule: decides when the session ends, and has its total cost; public.
         answers: how many queries got a label.
-        unmatched: the votes of this sitting that are no names. SECRET, but to who hands them in.
+        unmatched: votes since the session was opened that are not names of classes. SECRET, except
+            to the person who hands the votes in.
     """
 
     @opened_by(signatures.session)
     def __init__(self, **asked: Any) -> None:
-        """Open the session, or open it again.
+        """Open a new session, or continue the session that the record has with these settings.
 
         A session needs a `record` or an `ensemble`, which several sessions and runs may share.
 
         Raises:
-            UnreachableError: not one query is paid for, or the budget is exhausted.
+            UnreachableError: the target does not pay for even one query, or the budget is spent.
             OutputError: the record cannot be written.
-            PateError: whatever else is refused.
+            PateError: anything else is wrong.
         """
         self._lock, self._process = threading.RLock(), os.getpid()
         self._key, self._ballots = RunKey.of(asked["seed"]), _ballots(asked)
@@ -171,7 +172,7 @@ class Session:
 
     @property
     def remaining(self) -> int:
-        """Return how many more queries may be asked, whatever comes out."""
+        """Return how many more queries the session answers even if each of them gets a label."""
         return self.rule.left(self.asked, self.answers)
 
     @property
@@ -182,9 +183,10 @@ class Session:
     @property
     @brief
     def labels(self) -> Labels:
-        """Return all that was answered, in order: by the ids, or by numbers where there are none.
+        """Return all answers in order, with the ids of their queries.
 
-        A session that was opened again also has what was answered before.
+        A query without an id has a number instead. The answers from before the session was opened
+        again are included.
         """
         with self._lock:
             answers = [line.get("label") for line in self._lines]
@@ -193,7 +195,7 @@ class Session:
             given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
             sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
             drawn = Drawn(_all_named([line.get("id") for line in self._lines]), given, sources)
-            # The names that are listed, before those that came out and nobody listed.
+            # Listed names come first, then the names that only the answers brought.
             names = None if self._names is None else (*self._names, *said)
             return drawn.table(self._so_far.texts(), Facts(label_names=names))
 
@@ -204,31 +206,32 @@ class Session:
         prior: str | int | None = None,
         id: Id = None,  # noqa: A002 - what votes as JSON call it, too
     ) -> str | int | None:
-        """Return the label of one query, None where the teachers do not agree.
+        """Return the label of one query; None if too few teachers agree, after noise.
 
         Args:
-            votes: counts of all classes; counts by class, in a mapping from its name or number; or
-                what each teacher said, a text, or None where it said nothing.
-            prior: a guess that is public, or a function of what was answered before.
-            id: by which the query is known. Asked before, it gets the same answer for nothing.
+            votes: the counts of all classes; or a mapping from names or numbers of classes to
+                counts; or one vote per teacher, which is a text, or None for a teacher without a
+                vote.
+            prior: a guess that is public or that depends only on earlier answers.
+            id: the id of the query. An id that was asked before gets its earlier answer, for free.
 
         Raises:
-            BudgetSpent: nothing more may be asked.
-            VoteError: no votes of these teachers; nothing is spent.
-            OutputError: what it costs cannot be noted on disk; it is not answered.
+            BudgetSpent: the session may ask no more.
+            VoteError: these are not votes of these teachers; nothing is spent.
+            OutputError: the cost cannot be written to disk, so the query is not answered.
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
 
     @brief
     def ask_all(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """Return the labels of several queries, which are noted on disk together.
+        """Return the labels of several queries, whose costs are written to disk together.
 
-        All of them are looked at before the first is answered.
+        The session checks all queries before it answers the first one.
 
         Raises:
-            BudgetSpent: not all of them may be asked. Those that may were: ask again by their ids,
-                or see `labels`.
-            VoteError, OutputError: as `ask`.
+            BudgetSpent: the session ends before the last query. The queries before the end were
+                answered: ask them again by their ids, or see `labels`.
+            VoteError, OutputError: for the same reasons as in `ask`.
         """
         found = self.answered(queries)
         if len(found) < len(queries):
@@ -237,7 +240,10 @@ class Session:
 
     @brief
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """Answer as `ask_all` as far as the session goes, without an error where it ends."""
+        """Return the labels of the first of these queries, as many as the session may still answer.
+
+        Unlike `ask_all`, it raises no `BudgetSpent`.
+        """
         with self._lock, self._turn():
             if self._process != os.getpid():
                 gone = "was closed" if self._process < 0 else "was opened in another process"
@@ -250,7 +256,7 @@ class Session:
                 if name not in self._known:
                     fresh.setdefault(name, (ask, place))
             looked_at = [self._looked_at(*each) for each in fresh.values()]
-            # As far as the session goes, which may be less than all of them.
+            # The session may end before the last query, so `drawn` may be shorter.
             drawn = self._drawn([ballot for ballot, _ in looked_at])
             paid = zip(looked_at, drawn, strict=False)
             self._pay([{**line, "label": label} for (_, line), label in paid])
@@ -261,39 +267,39 @@ class Session:
 
     @property
     def why_spent(self) -> str:
-        """Return the text of `BudgetSpent`."""
+        """Return the message of the `BudgetSpent` error that ends the session."""
         return (
-            f"the session may ask no more: {self.asked} queries were asked for epsilon "
+            f"the session may ask no more: its {self.asked} queries have used up epsilon "
             f"{nats(self.rule.epsilon)}"
         )
 
     @brief
     def report(self) -> Report:
-        """Return the public report of all that was answered; it holds whatever is asked yet.
+        """Return the public report of all answers so far; it stays valid if the session goes on.
 
         Raises:
-            UsageError: nothing was asked.
+            UsageError: no query was asked yet.
         """
         with self._lock:
             if not self.asked:
-                raise UsageError("nothing was asked yet, so there is nothing to report")
+                raise UsageError("no query was asked yet, so there is nothing to report")
             spent = None if self._file is None else Spent.of(self._file.record.runs)
             names, run = self._names or None, self._run
             facts = run_facts(self._so_far, spent=spent, label_names=names)
             return report_of(replace(facts, run=run.id, time=run.time))
 
     def close(self) -> None:
-        """End this sitting; what was asked stays in the record, and the session can go on."""
+        """Close the session; its queries stay in the record, and it can be opened again."""
         with self._lock:
             self._process = -1
 
     @property
     def _so_far(self) -> Round:
-        """Return the settings of the session with all that was asked in it."""
+        """Return the settings of the session with all queries and answers so far."""
         return asked_so_far(self._settings, self._lines)
 
     def _opened(self, asked: Mapping[str, Any]) -> Run:
-        """Return the session as its record has it, entered unless it stands there."""
+        """Return the run that the record has for this session, after entering it if necessary."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
         mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
         settings = Settings(
@@ -307,7 +313,7 @@ class Session:
             prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
             training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
         )
-        # With other names texts mean something else, and it is another session.
+        # Other names of classes change what texts mean, so they make another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
         said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
         digest = hashlib.sha256(said.encode()).hexdigest()
@@ -315,8 +321,8 @@ class Session:
         self._file = file = place.file
         if file is None and asked["record"] is not False and self._key.private:
             raise UsageError(
-                "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
-                "keeps nothing, and what is asked again is then paid for again"
+                "a session needs a file for its costs: name a `record` (or an `ensemble`); with "
+                "`record` False nothing is kept, and a query that is asked again is paid for again"
             )
 
         def known(record: SpendRecord) -> Run | None:
@@ -331,19 +337,19 @@ class Session:
             settings = replace(settings, rule=rule)
             refuse_dear(settings, asked["max_epsilon"])
             new = run_of(settings, self._key, now(), session=digest)
-            with contextlib.suppress(_EnteredError):  # by another process, in this instant
+            with contextlib.suppress(_EnteredError):  # Another process may have just entered it.
                 Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
         with held([file]):
             run = known(file.record)
             if run is None:
-                raise LedgerError(f"{file.name}: the session was struck out of the record")
+                raise LedgerError(f"{file.name}: somebody removed this session from the record")
             self._learn(file.asked(run))
             return run
 
     def _learn(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Take queries with their answers as further ones of this session."""
+        """Add queries and their answers to this session."""
         for line in lines:
             self._lines.append(line)
             self.answers += line.get("label") is not None
@@ -352,7 +358,7 @@ class Session:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the record, from what others asked to what is asked now."""
+        """Lock the record, and first read what other processes asked in this session."""
         if self._file is None:
             yield
             return
@@ -361,7 +367,7 @@ class Session:
             yield
 
     def _refuse_twin(self, name: Id, fresh: Mapping[Any, Any]) -> None:
-        """ParameterError for an id that labels cannot hold, or cannot tell from another one."""
+        """Raise ParameterError if labels cannot store an id, or cannot tell it from another one."""
         if name is None:
             return
         other: Id
@@ -375,12 +381,12 @@ class Session:
             )
         if other in self._known or other in fresh:
             raise ParameterError(
-                f"id {quoted(name)} looks in saved labels as {quoted(other)} does, which was asked "
-                "before; give it another one"
+                f"id {quoted(name)} looks the same in saved labels as {quoted(other)}, which was "
+                "asked before; choose another id"
             )
 
     def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
-        """Return the votes of a query, its guess among them, and its line but for the label."""
+        """Return the votes of a query, including its guess, and its line without the label."""
         line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         ballots, weight = self._ballots, self.mechanism.prior_weight
         try:
@@ -392,19 +398,19 @@ class Session:
         if ask.prior is None:
             return ballot, line
         if not weight:
-            raise UsageError("guesses have no votes: say `prior_weight` when the session is opened")
+            raise UsageError("guesses have no votes: give `prior_weight` when you open the session")
         line["prior"] = ballots.place(ask.prior)
         return ballot.with_guess(line["prior"], weight), line
 
     def _drawn(self, ballots: Sequence[Ballot]) -> list[Answer]:
-        """Return what comes out, as far as the rule allows, whatever comes out."""
+        """Return the answers to the first of these queries, as many as the rule allows."""
         drawn: list[Answer] = []
         while waiting := ballots[len(drawn) :]:
             answers = self.answers + sum(label is not None for label in drawn)
             part = waiting[: min(self.rule.left(self.asked + len(drawn), answers), _AT_ONCE)]
             if not part:
                 break
-            # No two queries take the same noise, whatever becomes of them.
+            # Two queries never take the same noise, even if one of them fails later.
             rows = np.arange(self._row, self._row + len(part))
             batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += len(part)
@@ -416,7 +422,7 @@ class Session:
         return drawn
 
     def _pay(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Note on disk what was asked and comes out; nothing has left yet."""
+        """Write queries and answers to disk, before any answer leaves."""
         if not lines:
             return
         try:
@@ -425,22 +431,22 @@ class Session:
         except OutputError as error:
             raise OutputError(f"{error}; nothing was answered") from None
         except BaseException:
-            self.close()  # what is on disk may not be known here
+            self.close()  # The file may have lines that this object does not know.
             raise
         self._learn(lines)
 
     def _named(self, label: Answer) -> str | int | None:
-        """Return an answer by the name of its class, if that has one."""
+        """Return the name of the class of an answer if classes have names, else the answer."""
         return self._names[label] if self._names and isinstance(label, int) else label
 
 
 def _name(ask: Ask, place: int) -> Any:
-    """Return the id of a query, or its place among those asked with it, which is no id."""
+    """Return the id of a query, or a tuple with its place, which no id can equal."""
     return (place,) if ask.id is None else ask.id
 
 
 def _all_named(ids: Sequence[Id]) -> Any:
-    """Return ids, with numbers that are free in the place of those that are missing."""
+    """Return ids, in which unused numbers replace the missing ones."""
     taken = {str(name) for name in ids}
     free = (number for number in itertools.count() if str(number) not in taken)
     named = [next(free) if name is None else name for name in ids]
@@ -449,10 +455,10 @@ def _all_named(ids: Sequence[Id]) -> Any:
 
 
 def _ballots(asked: Mapping[str, Any]) -> BallotReader:
-    """Return how votes are read for the mechanism that is asked."""
+    """Return the reader of votes for the mechanism that is asked for."""
     mechanism = MechanismName(asked["mechanism"])
     if mechanism in _NOT_ONE_BY_ONE:
-        raise UsageError(f"{mechanism} does not go one by one: {_NOT_ONE_BY_ONE[mechanism]}")
+        raise UsageError(f"{mechanism} has no sessions: {_NOT_ONE_BY_ONE[mechanism]}")
     groups = teacher_groups(asked["groups"])
     teachers = _count("teachers", asked["teachers"], groups, "groups")
     if groups is not None:
@@ -467,20 +473,20 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
         return BallotReader(teachers, classes, names, groups)
     for name in ("classes", "label_names", "aliases"):
         if asked[name] is not None:
-            raise UsageError(f"{mechanism} knows no classes; leave out `{name}`")
+            raise UsageError(f"{mechanism} has no list of classes; leave out `{name}`")
     return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
 
 
 def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
-    """Return how many there are, as it is said or as the keyword `where` lists them.
+    """Return a number of teachers or classes, as stated or as the keyword `where` lists them.
 
     Raises:
-        UsageError: neither is given.
-        ParameterError: the two differ, or it is no count.
+        UsageError: neither the number nor the list is given.
+        ParameterError: the two differ, or the number is not a whole number >= 1.
     """
     count = said if known is None else len(known)
     if count is None:
-        raise UsageError(f"say `{name}`, how many there are, or `{where}`")
+        raise UsageError(f"give the number of {name} as `{name}`, or list them as `{where}`")
     if said not in (None, count):
         raise ParameterError(f"`{name}` is {said}, but `{where}` has {count}")
     return check_whole(f"`{name}`", count)
@@ -489,7 +495,7 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
 def _mechanism(
     ballots: BallotReader, groups: Sequence[Group], asked: Mapping[str, Any]
 ) -> Mechanism:
-    """Return the mechanism, for these teachers and the weight of guesses."""
+    """Return the mechanism for these teachers and this weight of guesses."""
     weight = asked["prior_weight"]
     weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
     choice = among_groups(chosen(asked["mechanism"], asked), groups)
@@ -504,12 +510,12 @@ def _built(
     queries: int | None,
     delta: float,
 ) -> Mechanism:
-    """Return the mechanism; δ of one query follows from how many there may be."""
+    """Return the mechanism, whose δ per query depends on the possible number of queries."""
     classes, given = ballots.classes, choice.given
     if classes is not None and choice.composed and not (queries or "query_delta" in given):
-        raise UsageError(f"{choice.name} divides delta among queries: say `max_queries`")
+        raise UsageError(f"{choice.name} divides delta among queries: give `max_queries`")
     if classes is None and not (queries or "threshold" in given) and epsilon is not None:
-        # As many as there would be if names took half of delta, which they do then.
+        # Names of classes take half of delta, so the number of queries follows from the other half.
         listed, half = replace(ballots, classes=3), delta / 2.0
         closed = _built(choice.among(MechanismName.GNMAX), listed, epsilon, 1, half)
         queries = stop_rule(closed, epsilon=epsilon, delta=half).asks

@@ -1,4 +1,4 @@
-"""A session over lines of JSON: queries in, labels out; those that wait are paid for together."""
+"""A session that reads queries as lines of JSON and writes one line with a label for each."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from pate_cli.verbs.session import Ask, Session
 _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 _Query: TypeAlias = tuple[int, Any, Ask | VoteError]
-"""The number and id of a line, and what it asks, or the error that it is."""
+"""The number of a line, its id, and its query, or an error if the line is no query."""
 
 
 def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> Iterator[str]:
-    """Yield the answers to lines of JSON as they come, a line each, several together.
+    """Yield one line of JSON per query; lines that arrive together are answered together.
 
         for lines in answers_to(session, sys.stdin.buffer): sys.stdout.write(lines)
 
     Args:
         session: answers the queries.
-        source: has a query in each line.
-        strict: end at the first line that is no query, instead of answering it by an error.
+        source: a binary stream with one query per line.
+        strict: end at the first line that is not a query. Otherwise such a line gets an error as
+            its answer.
 
     Raises:
-        BudgetSpent: no more may be asked; what could be answered was.
-        VoteError, UsageError: a line is no query, and `strict` asks to end there.
-        OutputError: what an answer costs cannot be noted on disk.
+        BudgetSpent: the session is at its end, after it answered as many queries as it could.
+        VoteError, UsageError: a line is not a query, and `strict` is True.
+        OutputError: the cost of an answer cannot be written to disk.
     """
     for lines in _lines(source):
         queries = [_query(number, line) for number, line in lines if line.strip()]
@@ -38,11 +39,11 @@ def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> 
 
 
 def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> Iterator[str]:
-    """Yield the answers to queries in order; one that is none is answered for nothing."""
+    """Yield the answers in order; a line that is not a query gets an error and costs nothing."""
     try:
         labels = session.answered([_ask(query) for _, _, query in waiting])
     except (VoteError, UsageError) as error:
-        if (half := len(waiting) // 2) > 0:  # those beside the one that is wrong are answered
+        if (half := len(waiting) // 2) > 0:  # Halving finds the wrong line and answers the others.
             yield from _answered(session, waiting[:half], strict=strict)
             yield from _answered(session, waiting[half:], strict=strict)
             return
@@ -66,19 +67,19 @@ def _ask(query: Ask | VoteError) -> Ask:
 
 
 def _line(name: Any, **said: Any) -> str:
-    """Return an answer as a line, with the id of its query if that has one that could be one."""
+    """Return an answer as a line, with the id of its query if that is a text or a number."""
     named = {"id": name} if isinstance(name, str | int) else {}
     return json.dumps(named | said) + "\n"
 
 
 def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield lines with their numbers from 1, as many at once as there are."""
+    """Yield lists of lines, numbered from 1; each list has all lines that have arrived."""
     number, rest = 0, b""
     read = getattr(source, "read1", source.read)
     while chunk := read(1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
         if len(rest) > _LONGEST:
-            raise VoteError(f"line {number + len(whole) + 1} is longer than any votes are")
+            raise VoteError(f"line {number + len(whole) + 1} is too long to be a query")
         if whole:
             yield list(enumerate(whole, number + 1))
             number += len(whole)
@@ -87,17 +88,17 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 
 def _query(number: int, line: bytes) -> _Query:
-    """Return the number and id of a line, and what it asks, or the error that it is."""
-    damaged, name = Refusal(VoteError, "no query: "), None
+    """Return the number of a line, its id, and its query, or an error if it is no query."""
+    damaged, name = Refusal(VoteError, "not a query: "), None
     try:
         said = parsed(line, damaged, most=_LONGEST)
         if not isinstance(said, dict):
-            raise damaged.of("a line is an object")
+            raise damaged.of("a line must be a JSON object")
         name = said.get("id")
         if not _FIELDS.issuperset(said):
-            raise damaged.of(f"its fields are {', '.join(sorted(_FIELDS))}, and it has another")
+            raise damaged.of(f"it has a field other than {', '.join(sorted(_FIELDS))}")
         if ("counts" in said) == ("votes" in said):
-            raise damaged.of("it has either counts or votes")
+            raise damaged.of("it must have either counts or votes")
     except VoteError as error:
         return number, name, error
     votes: Any = said.get("counts", said.get("votes"))

@@ -1,4 +1,4 @@
-"""The verbs that find settings: before the first vote, and on votes before any are spent."""
+"""The verbs that find settings: `plan` before there are votes, `tune` on votes or made-up ones."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from pate_cli.votes.join import prior as prior_of
 
 
 def planned(asked: Mapping[str, Any]) -> Plan:
-    """Return the plan of a run before the first vote; `asked` as `signatures.plan` has it."""
+    """Return the plan of a run before there are votes, by the keywords of `signatures.plan`."""
     classes, labels, teachers = asked["classes"], asked["labels"], asked["teachers"]
     weight, accuracy = asked["prior_weight"], asked["prior_accuracy"]
     shared = asked["teachers_per_record"]
     if asked["groups"] is not None and (teachers is not None or shared != 1):
         name = "teachers" if teachers is not None else "teachers_per_record"
-        raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
+        raise UsageError(f"`groups` already have the `{name}`; leave out this keyword")
     groups = teacher_groups(asked["groups"])
     if groups is not None:
         teachers = groups.total
         shared = max(group.votes_per_record for group in groups.public)
     if (classes is None) == (labels is None):
-        raise UsageError("give `classes`, or `labels` where a query has several")
+        raise UsageError("give `classes`, or give `labels` if a query has several labels")
     training = Training.of(asked["teacher_epsilon"], asked["teacher_delta"])
     count, agreement = classes or 2, asked["agreement"]
     guessed = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
@@ -68,17 +68,17 @@ def planned(asked: Mapping[str, Any]) -> Plan:
 
 
 def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | None:
-    """Return the target, or the one by which a training record has the epsilon that is wanted."""
+    """Return the target ε, or the target at which a training record has the wanted ε."""
     target, wanted = asked["target_epsilon"], asked["record_epsilon"]
     if wanted is None:
         return None if target is None else float(target)
     if training is None or target is not None:
-        raise UsageError("`record_epsilon` goes with `teacher_epsilon`, and without a target")
+        raise UsageError("`record_epsilon` needs `teacher_epsilon`, and excludes `target_epsilon`")
     found = training.bearable(float(wanted), asked["delta"])
     if found == math.inf:
         raise UsageError(
-            f"whatever is released costs one training record less than {wanted:g}, because the "
-            "training of its teacher protects it; give `target_epsilon`"
+            f"any release costs one training record less than {wanted:g}, because the training of "
+            "its teacher protects it; give `target_epsilon` instead"
         )
     return math.floor(found * 1000.0) / 1000.0
 
@@ -88,7 +88,7 @@ _KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
 def tuned(asked: Mapping[str, Any]) -> Tuned:
-    """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
+    """Return the best settings for a goal; `asked` has the parameters of `signatures.tune`."""
     votes, release = asked["votes"], asked["release"]
     _check(votes, asked)
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
@@ -127,18 +127,18 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
 
 
 def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """UsageError for what contradicts itself, or leaves open what to search on."""
+    """Raise UsageError unless there are votes or a recipe, without keywords that need the other."""
     if votes is None and asked["synthetic"] is None:
         raise UsageError(
-            "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
+            "give VOTES or `synthetic`; if you have no votes yet, pate plan tells what to expect"
         )
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
         if votes is None and asked[name] not in (None, False):
-            raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
+            raise UsageError(f"`{name}` needs VOTES; with `synthetic` the recipe decides it")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """Return made-up votes, and in numbers what they are."""
+    """Return made-up votes, and the numbers of the recipe that describes them."""
     counts, guesses, recipe = from_recipe(asked["synthetic"])
     shared = asked["teachers_per_record"]
     teachers = int(recipe["teachers"])
@@ -147,7 +147,7 @@ def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
 
 
 def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """Return the votes of a file, with the guesses of a prior, and in numbers what they are."""
+    """Return the votes of a file with the guesses of a prior, and the numbers of their shape."""
     own = dict.fromkeys((*PARAMETERS, "prior", "prior_weight"))
     here = {"mechanism": MechanismName.GNMAX, "engine": "local", "workers": 1}
     with requested({**asked, **own, **here}) as request:
@@ -173,7 +173,7 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
 
 
 def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
-    """The parameters that are settled, in votes."""
+    """Return the parameters that the caller gave, in votes."""
     named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
     given = in_votes({name: each for name, each in named.items() if each is not None}, teachers)
     if asked["prior_weight"] is not None:

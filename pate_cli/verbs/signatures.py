@@ -1,8 +1,8 @@
-"""The verbs of the library as people call them: ordinary signatures, and what each is for.
+"""The signatures and docstrings of the library's verbs.
 
-A verb checks what it is given (`door`) and hands it to the function that does the work, whose name
-stands above it and which is imported when the verb is called: help and completion need the
-signatures alone. What a parameter means stands in help.ini, once for all verbs.
+A verb checks its arguments (`door`) and calls the function that does the work. The decorator names
+this function, which is imported only when the verb is called, because help and completion need
+nothing but the signatures. For all verbs, help.ini says what the parameters mean.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ def aggregate(
     into: Into = None,
     progress: Callable[..., None] | bool | None = None,
 ) -> Aggregation:
-    """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
+    """Label queries by the noisy vote of the teachers, and return labels and a public report.
 
-    The one verb that gives labels. `quote` says first what they may cost at most, and takes the
-    very same. `votes` may also be an array, a table, a data frame, or what `open_votes` yields. A
-    run stands in its record before anything is drawn, and counts in full whatever happens. Several
-    `workers` need a main module that can be imported without doing anything. With a `checkpoint`
-    and labels in memory, `end` the checkpoint of the result once they are safe.
+    `quote` takes the same arguments, and returns the largest possible cost before you run. `votes`
+    may be a file, an array, a table, a data frame, or the result of `open_votes`. The run enters
+    its record before it draws anything, and counts in full even if it fails later. Several
+    `workers` need a main module that does nothing when it is imported. If you give a `checkpoint`
+    and keep the labels in memory, `end` the checkpoint of the result once the labels are safe.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -124,24 +124,23 @@ def aggregate(
 
     Raises:
         RefusedError: the release test failed; the error carries the public report.
-        UnreachableError: what all runs of the record cost together would exceed the `budget`, or
-            this one `max_epsilon`.
-        PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
+        UnreachableError: all runs of the record together would cost more than the `budget`, or this
+            run could cost more than `max_epsilon`.
+        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
     """
 
 
 @like(aggregate, "aggregate.quoted_for")
 def quote(**asked: Any) -> Quote:
-    """Say what `aggregate` would cost whatever the votes; every row is checked, nothing is spent.
+    """Return the largest possible cost of `aggregate`, which checks every row and spends nothing.
 
-    Use it before a run: it takes what the run takes, and refuses whatever the run would refuse
-    before it spends.
+    Use it before a run. It takes the same arguments as `aggregate`, and refuses the same mistakes.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
         <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
 
     Raises:
-        PateError: as `aggregate` would.
+        PateError: `aggregate` would refuse these arguments or votes before spending anything.
     """
 
 
@@ -182,29 +181,31 @@ def cost(
     workers: Count = 1,
     engine: str = "local",
 ) -> VoteCost:
-    """Say what the votes would cost by step, order and query. SECRET: it describes the votes.
+    """Return the cost of labels of these votes by step, order and query. SECRET.
 
-    With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
+    The result is secret because it depends on the votes. With `target_epsilon`, it also has the
+    probability that `aggregate` passes its release test, on the rows that `aggregate` would ask.
 
         >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
         <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
 
     Raises:
-        PateError: as `aggregate` would.
+        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
     """
 
 
 @like(cost, "measure.compared")
 def compare(**asked: Any) -> Compared:
-    """Compare every mechanism that applies at as many expected answers as one gives. SECRET.
+    """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
-    Each takes the given parameters that it knows, and its defaults otherwise.
+    The given mechanism sets this number. Every other mechanism takes those of the given parameters
+    that it has, and its defaults for the others.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 6 mechanisms at 172.2 expected answers; SECRET>
 
     Raises:
-        PateError: as `cost`.
+        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
     """
 
 
@@ -242,17 +243,17 @@ def smooth_sensitivity(
     workers: Count = 1,
     engine: str = "local",
 ) -> Sensitivity:
-    """Say how far one record could move the cost of the votes, smoothed over distances. SECRET.
+    """Return the smooth sensitivity of the cost of these votes. SECRET.
 
-    `order` and `beta` are those of the sanitized bound that it is for; `analysis` paper follows
-    Algorithms 3 to 5 of the 2018 paper.
+    It bounds how far one record could move the cost. Give the `order` and `beta` of the sanitized
+    bound that needs it. With `analysis` paper, it follows Algorithms 3 to 5 of the 2018 paper.
 
         >>> pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=300)
         <Sensitivity: 0.00480444 nats at order 11, beta 0.0133; SECRET>
 
     Raises:
         ValidityError: the published conditions C5 or C6 fail.
-        PateError: as `cost`.
+        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
     """
 
 
@@ -276,11 +277,11 @@ def plan(
     prior_accuracy: float | None = None,
     prior_weight: Amount | float | str | None = None,
 ) -> Plan:
-    """Say before the first vote which settings to use, and what may be expected. Public.
+    """Return settings and expected answers for a run, before there are votes. Public.
 
-    Of `teachers`, `target_epsilon` and `answers` one is left out and found; with all three the
-    plan says whether they go together. It looks at made-up teachers over a range of agreement, and
-    at no votes.
+    Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third. If you
+    give all three, the plan says whether they are compatible. It uses made-up teachers over a range
+    of agreement, and reads no votes.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
@@ -288,7 +289,7 @@ def plan(
 
     Raises:
         UnreachableError: no number of teachers, or no epsilon, reaches the goal.
-        UsageError: more or less than one of the three is left out, or contradictions.
+        UsageError: more than one of the three is left out, or keywords contradict each other.
     """
 
 
@@ -327,11 +328,11 @@ def tune(
     progress: Callable[..., None] | bool | None = None,
     interrupted: Callable[[], None] | None = None,
 ) -> Tuned:
-    """Find the settings that give the most answers for an epsilon, or cost the least for so many.
+    """Find the settings with the most answers for an epsilon, or the least epsilon for answers.
 
-    Use it on public or made-up votes. On private ones the result is SECRET: settings chosen on
-    votes tell about them. Before there are votes, `plan` answers.
-    `aggregate(votes, **tuned.settings)` runs what was found.
+    Use it on public or made-up votes. On private votes the result is SECRET, because settings that
+    were chosen on votes reveal something about them. If you have no votes yet, use `plan`. To run
+    with the settings that were found, call `aggregate(votes, **tuned.settings)`.
 
         >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
         ...           release="none", mechanism="gnmax")
@@ -363,9 +364,9 @@ def release(
 ) -> Released:
     """Publish one (epsilon, delta) for several runs on votes of the same teachers.
 
-    Of ledgers, each labelled with `keep_ledger`, it is what all rounds cost whatever the votes, and
-    if it is asked for a sanitized value of these votes beside it. Where reports or records are
-    among what is given, it is the total of all runs that they tell of.
+    If you only give ledgers, the report has the worst-case cost of all their rounds together, and
+    on request also a sanitized ε of these votes. (`aggregate` with `keep_ledger` makes a ledger.)
+    If you also give reports or records, the report has the total of all runs in the inputs.
 
         >>> votes = "sample_votes/demo.parquet"
         >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
@@ -373,17 +374,18 @@ def release(
         >>> pate.release([first.ledger, second.ledger]).report
         <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
 
-    What is released is entered in the record that is given, in that of the ledgers' votes, or
-    beside a ledger whose record is not known; and so is all that is given. Of several records the
-    one that is named, or the first, takes over the runs of the others, which take none from then
-    on. With `record` False earlier draws are not charged, and the report promises nothing.
+    The release and all inputs are entered in a record: the record that you give, or the record of
+    the ledgers' votes, or a new record beside a ledger whose record is unknown. If there are
+    several records, the named one, or else the first, takes over the runs of the others, and the
+    others are closed. With `record` False earlier draws are not counted, so the report has no
+    guarantee.
 
     Raises:
-        ParameterError: a delta too small beside what floating-point noise adds over all rounds.
+        ParameterError: delta is smaller than what floating-point noise adds over all rounds.
         SpentError: the rounds were released before.
-        UnreachableError: all of it together costs more than the `budget`.
+        UnreachableError: all runs together cost more than the `budget`.
         LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
-        MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
+        MismatchError: a report or a record does not verify, or two inputs disagree about a run.
     """
 
 
@@ -418,7 +420,7 @@ def session(
     accept_lost_record: bool = False,
     seed: int | None = None,
 ) -> None:
-    """Take the settings of a `Session`, whose signature this is."""
+    """Define the signature of `Session`."""
 
 
 @verb("reports.record_cost")
@@ -431,9 +433,9 @@ def spent(
     budget_order: Order | None = None,
     reports: Sequence[Report | File] | None = None,
 ) -> RecordCost:
-    """Show all runs on the votes of some teachers, and what they cost together. Public.
+    """Return all runs on the votes of some teachers, and their total cost. Public.
 
-    Use it to see what was published so far and what is left of a budget.
+    Use it to see what was published so far, and how much of a budget is left.
 
         >>> given = {"layout": "counts", "record": "account.spent.json"}
         >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
@@ -441,9 +443,9 @@ def spent(
         <RecordCost: 1 run, epsilon 1.6495 at delta 1e-05 together>
 
     Raises:
-        LedgerError: there is no record, or a damaged one.
-        ReportError: no report, or a damaged one.
-        UsageError: neither a record nor an ensemble, or both.
+        LedgerError: there is no record, or it is damaged.
+        ReportError: a report is missing or damaged.
+        UsageError: neither a record nor an ensemble is given, or both are.
     """
 
 
@@ -456,31 +458,32 @@ def verify(
     record: SpendRecord | File | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
-    """Check a report from outside: its schema, its numbers from its own settings, its labels.
+    """Check a report: its schema, its numbers, and the hash of its labels.
 
-    Use it on what you are given, or before you publish. It needs neither votes nor ledger, and
-    computes every number again that does not depend on them.
+    Use it on a report that you received, or before you publish one. It needs neither votes nor
+    ledger. From the settings in the report it computes every number again that does not depend on
+    votes.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
         >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
         <Verification: holds: epsilon 1.3788 at delta 1e-05>
 
     Raises:
-        ReportError: no report, or one against the schema, or of more teachers than can be charged
-            again in reasonable time.
-        UsageError: the library is asked for and not installed; labels or a prior that come by a
-            pipe, for they are read more than once.
+        ReportError: this is not a report, it violates the schema, or it has so many teachers that
+            computing its cost again would take too long.
+        UsageError: dp-accounting is asked for but not installed, or the labels or the prior come
+            through a pipe (they are read more than once).
         VoteError: the labels or the prior cannot be read.
-        LedgerError: the record is not there, or cannot be read.
+        LedgerError: the record is missing or cannot be read.
     """
 
 
 @verb("reports.explained")
 def explain(report: Report | File) -> Explanation:
-    """Say what a report promises, to whom and on what conditions, in plain sentences.
+    """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
-    Use it before a report is published, or to understand somebody else's. It computes every number
-    again first: of a report that does not hold it says that, and nothing else.
+    Use it before you publish a report, or to understand a report of somebody else. It first
+    computes every number again. If a report does not verify, it only says so.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
         >>> [section.title for section in pate.explain(done.report).sections][:3]
@@ -488,5 +491,5 @@ def explain(report: Report | File) -> Explanation:
         >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
 
     Raises:
-        ReportError: no report in the file, or one that takes too long to compute again.
+        ReportError: the file has no report, or computing it again would take too long.
     """

@@ -58,7 +58,7 @@ def test_what_is_no_report_is_one_line(pate, refused, votes, released):
         ("x.ledger", "x.ledger is a ledger, which is SECRET; give the public report"),
         (
             "l.csv",
-            "l.csv is no report, or a damaged one: it is not valid JSON; "
+            "l.csv is not a report, or is damaged: it is not valid JSON; "
             "give the file that --report wrote",
         ),
         ("gone.json", "cannot read gone.json: No such file or directory"),
@@ -82,7 +82,7 @@ def test_answers_are_quiet_on_request(pate, released):
         assert "--json and --table contradict each other" in done.stderr
     done = pate("explain", "l.csv", "-q")
     assert (done.exit_code, done.stdout) == (3, "")
-    assert done.stderr.startswith("pate: l.csv is no report")
+    assert done.stderr.startswith("pate: l.csv is not a report")
     report = json.loads(Path("r.json").read_text())
     Path("r.json").write_text(json.dumps(report | {"epsilon": report["epsilon"] - 0.25}))
     done = pate("verify", "r.json", "l.csv", "-q")

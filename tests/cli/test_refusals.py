@@ -87,8 +87,8 @@ def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, l
             line = refused(pate(*words, delta, *more), 2)
             assert line == (
                 f"pate: --delta must be at least {least:g} for 60 queries over 4 classes, got "
-                f"{delta:g}: below it what the resolution of floating-point noise adds to delta is "
-                "no longer negligible"
+                f"{delta:g}: noise in floating-point numbers adds to delta, which matters below "
+                "this value"
             )
     assert leftovers() == []
     assert pate(*words, least, "--dry-run").exit_code == 0

@@ -157,8 +157,8 @@ def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers
 
 
 AGAIN = (
-    "these rounds were released before, {} time(s); another draw costs privacy: publish the first "
-    "report, or give --again to be charged for all draws"
+    "these rounds were released {} time(s) before; another draw costs more privacy: publish the "
+    "first report, or give --again to pay for all draws"
 )
 
 
@@ -371,7 +371,7 @@ def test_a_budget_that_a_release_would_exceed(
         line = refused(pate("release", *words, "--budget", 5, "--report", "r.json"), 5)
         assert line.startswith("pate: the budget is epsilon 5 at delta 0.001, and ")
         assert f" in {record} spent " in line
-        assert "with this one it would be" in line
+        assert "with this run the total would be" in line
         assert record.read_bytes() == before
         assert not (folder / "r.json").exists()
     assert released("a.json", *DRAW, "--budget", 9)["spent"]["epsilon"] <= 9

@@ -31,7 +31,7 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
     given = (*SETTINGS, "--report", "report.json")
     done = pate(*given, input=line() * 80)
     assert (done.exit_code, len(answers(done.stdout))) == (5, 75)
-    last = "pate: the session may ask no more: 75 queries were asked for epsilon 0.9938"
+    last = "pate: the session may ask no more: its 75 queries have used up epsilon 0.9938"
     assert done.stderr.splitlines()[-1] == last
     report = json.loads((folder / "report.json").read_text())
     assert (report["epsilon"], report["queries"]) == (0.9938, 75)
@@ -48,15 +48,21 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "line 2: no query: it is not valid JSON"),
-        ("[1]", "line 2: no query: a line is an object"),
+        ("{", "line 2: not a query: it is not valid JSON"),
+        ("[1]", "line 2: not a query: a line must be a JSON object"),
         ('{"counts": [1, 2]}', "line 2: query 0: got 2 counts for 3 classes"),
         ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': the query has more votes than"),
-        ('{"count": [1, 2]}', "line 2: no query: its fields are counts, id, prior, votes"),
-        ('{"id": "x"}', "line 2: no query: it has either counts or votes"),
-        ('{"counts": [1, 2, 3], "votes": []}', "line 2: no query: it has either"),
-        ('{"counts": [1, 2, 3], "id": 1, "id": 2}', "line 2: no query: it states something twice"),
-        ("\xff", "line 2: no query: it is not valid JSON"),
+        (
+            '{"count": [1, 2]}',
+            "line 2: not a query: it has a field other than counts, id, prior, votes",
+        ),
+        ('{"id": "x"}', "line 2: not a query: it must have either counts or votes"),
+        ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: it must have either"),
+        (
+            '{"counts": [1, 2, 3], "id": 1, "id": 2}',
+            "line 2: not a query: it states something twice",
+        ),
+        ("\xff", "line 2: not a query: it is not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate, text, message):
@@ -75,8 +81,8 @@ def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate,
     ("more", "code", "message"),
     [
         ({"id": ""}, 2, "an id is a text"),
-        ({"id": 1, "prior": 2}, 2, "guesses have no votes: say --prior-weight"),
-        ({"id": "x", "votes": []}, 3, "no query: it has either counts or votes"),
+        ({"id": 1, "prior": 2}, 2, "guesses have no votes: give --prior-weight"),
+        ({"id": "x", "votes": []}, 3, "not a query: it must have either counts or votes"),
     ],
 )
 def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more, code, message):

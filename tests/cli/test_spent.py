@@ -31,7 +31,7 @@ def test_reports_are_held_against_it(pate, votes, account):
     assert other.exit_code == 0
     done = pate("spent", account, "--verify", "free.json")
     assert done.exit_code == 10
-    assert "the record does not tell of this run" in done.stderr
+    assert "the record does not have this run" in done.stderr
     forged = json.loads(Path("1.json").read_text())
     forged["answers"] -= 1
     Path("1.json").write_text(json.dumps(forged))

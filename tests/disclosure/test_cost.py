@@ -252,9 +252,9 @@ def test_no_group_is_above_the_headline():
 
 
 def test_one_delta_is_meant_throughout():
-    with pytest.raises(ParameterError, match=r"ReleasePlan at delta 0\.0001 for 0\.001"):
+    with pytest.raises(ParameterError, match=r"ReleasePlan has delta 0\.0001, the run 0\.001"):
         told(GROUPED, queries=40, delta=1e-3, sanitizer=UPPER)
-    with pytest.raises(ParameterError, match=r"TargetPlan at delta 0\.001 for 0\.0001"):
+    with pytest.raises(ParameterError, match=r"TargetPlan has delta 0\.001, the run 0\.0001"):
         told(
             GROUPED, queries=40, delta=DELTA, target=TargetPlan(1.0, 1e-3, 0.25, test_orders=(8.0,))
         )

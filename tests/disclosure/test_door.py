@@ -187,7 +187,7 @@ def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
 def test_an_order_that_was_not_charged_is_refused():
     other = plan_of(UPPER, delta=1e-5, order=5.0)
     text = refusal(LedgerError, sanitized_epsilon, make_ledger(delta=1e-5), other, Given(0.0))
-    assert text == "order 5 was not charged; this ledger holds 4, 9"
+    assert text == "the ledger has no costs at order 5; it has them at order 4, 9"
 
 
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():

@@ -143,7 +143,7 @@ def test_draws_that_were_published_are_in_the_curve():
     np.testing.assert_allclose(twice.rdp, bare.rdp[:3] + more, rtol=2e-5)
     assert "1 earlier release" in twice.covers
     for described in (first.report, again):
-        assert "no Gaussian event" in refusal(UsageError, pate.dp_event, described)
+        assert "not a Gaussian event" in refusal(UsageError, pate.dp_event, described)
 
 
 def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
@@ -165,11 +165,11 @@ def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
 
 NO_CLAIM = {
     "fixed seed": lambda: pate.aggregate(VOTES, MNIST, max_queries=5, seed=1).report,
-    "no Renyi curve": lambda: reports.made("passed")[0],
+    "this report has no RDP curve": lambda: reports.made("passed")[0],
     '"delta": 1e-05, "adjacency": "replace-one"': lambda: (
         pate.aggregate(VOTES, "stability", max_queries=5).report
     ),
-    "there is no Renyi": lambda: pate.quote(VOTES, MNIST, target_epsilon=1.0, max_queries=640),
+    "no RDP curve": lambda: pate.quote(VOTES, MNIST, target_epsilon=1.0, max_queries=640),
 }
 
 
@@ -207,7 +207,7 @@ def test_a_report_of_more_teachers_than_can_be_charged_again_is_refused(report, 
     (tmp_path / "report.json").write_text(json.dumps(found))
     for export in (pate.rdp_curve, pate.dp_event):
         told = refusal(ReportError, export, tmp_path / "report.json")
-        assert "votes are not computed again" in told
+        assert "votes again would take too long" in told
 
 
 def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):

@@ -104,14 +104,14 @@ def test_a_total_holds_where_every_run_does():
     [
         ("upper", {"sanitized": None}, None),
         ("gnmax", {"sanitized": 1.0}, "without its parameters"),
-        ("passed", {"passed": None}, "without its outcome"),
+        ("passed", {"passed": None}, "without an outcome"),
         ("gnmax", {"passed": True}, "without a test"),
-        ("passed", {"passed": False}, "though the labels did not pass"),
-        ("passed", {"external": (pate.Stated("replace-one", epsilon=0.1, delta=0.0),)}, "Renyi"),
-        ("stability", {"earlier_draws": (DRAWN,)}, "Renyi"),
-        ("gnmax", {"total": True}, "a total of no runs"),
+        ("passed", {"passed": False}, "although the release test failed"),
+        ("passed", {"external": (pate.Stated("replace-one", epsilon=0.1, delta=0.0),)}, "RDP cost"),
+        ("stability", {"earlier_draws": (DRAWN,)}, "RDP cost"),
+        ("gnmax", {"total": True}, "it has no runs"),
         ("account", {"external": ()}, "those of its runs"),
-        ("account", {"sanitized": 1.0}, "no draw of its own"),
+        ("account", {"sanitized": 1.0}, "a draw of its own"),
     ],
 )  # fmt: skip
 def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):

@@ -89,7 +89,7 @@ def test_rounds_of_different_records_do_not_add():
         name="b",
     )
     five = replace(make("b"), rounds=(shared,))
-    words = "runs with different `teachers_per_record` or `groups` have no common neighbours"
+    words = "runs with different `teachers_per_record` or `groups` cannot share a total"
     assert words in refusal(LedgerError, one.__add__, five)
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
@@ -153,14 +153,14 @@ CURVES = DAMAGED + "its curves do not match its orders"
         ({"rounds": []}, malformed("it holds no round")),
         (
             with_round(analysis="loose"),
-            malformed("rounds.0: gnmax is not charged by the analysis 'loose'"),
+            malformed("rounds.0: the analysis 'loose' does not go with gnmax"),
         ),
         (
             with_round(read_off=["rows"]),
             malformed("rounds.0.read_off.0 must be one of classes, queries"),
         ),
         (with_round(mechanism={}), f"unknown mechanism None; {KNOWN}"),
-        (with_round(answers=9), malformed("rounds.0: 9 answers of 8 at most")),
+        (with_round(answers=9), malformed("rounds.0: it has 9 answers, but at most 8 are allowed")),
         (with_round(queries=7), malformed("rounds.0: max_answers and queries must be 0 <= 8 <= 7")),
     ],
     ids=str,
@@ -235,7 +235,7 @@ def test_an_order_that_was_not_charged():
     assert make("a").row(np.nextafter(7.5, 8.0)) == 1
     with pytest.raises(LedgerError) as caught:
         make("a").row(3.0)
-    assert str(caught.value) == "order 3 was not charged; this ledger holds 2, 7.5"
+    assert str(caught.value) == "the ledger has no costs at order 3; it has them at order 2, 7.5"
 
 
 def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
@@ -273,14 +273,22 @@ SHA256 = "0" * 64
 @pytest.mark.parametrize(
     ("weight", "prior", "message"),
     [
-        (12, None, "its prior has 0 votes, but it was charged for 12"),
-        (0, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 0"),
-        (7, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 7"),
-        (0, PriorFacts(0, 3, SHA256), "its prior has 0 votes, but it was charged for 0"),
-        (12, PriorFacts(12, 41, SHA256), "41 guesses of its prior for 40 queries"),
-        (12, PriorFacts(12, -1, SHA256), "-1 guesses of its prior for 40 queries"),
-        (12, PriorFacts(12, 3, "0" * 63), "is no SHA-256 of its prior"),
-        (12, PriorFacts(12, 3, SHA256[1:] + "A"), "is no SHA-256 of its prior"),
+        (12, None, "a guess of its prior has 0 votes, but its mechanism has 12"),
+        (
+            0,
+            PriorFacts(12, 3, SHA256),
+            "a guess of its prior has 12 votes, but its mechanism has 0",
+        ),
+        (
+            7,
+            PriorFacts(12, 3, SHA256),
+            "a guess of its prior has 12 votes, but its mechanism has 7",
+        ),
+        (0, PriorFacts(0, 3, SHA256), "a guess of its prior has 0 votes, but its mechanism has 0"),
+        (12, PriorFacts(12, 41, SHA256), "its prior has 41 guesses for 40 queries"),
+        (12, PriorFacts(12, -1, SHA256), "its prior has -1 guesses for 40 queries"),
+        (12, PriorFacts(12, 3, "0" * 63), "is not a SHA-256"),
+        (12, PriorFacts(12, 3, SHA256[1:] + "A"), "is not a SHA-256"),
     ],
 )
 def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, message):

@@ -44,24 +44,24 @@ def test_secrets_are_called_so(tmp_path):
     )
     record = pate.release(done.ledger, release="none", seed=2, again=True).record
     refused(done.ledger.to_json(), "is a ledger, which is SECRET")
-    refused(record_files.content(record).decode(), "is a record, which pate spent shows")
+    refused(record_files.content(record).decode(), "is a record; pate spent shows it")
 
 
 def test_a_quote_is_no_report():
     quoted = pate.quote(reports.votes(), "gnmax", **reports.SHAPE)
-    refused(quoted.to_json(), "is a quote of --dry-run, nothing was released")
+    refused(quoted.to_json(), "is a quote of --dry-run, which released nothing")
 
 
 def test_other_json_is_no_report():
     for other in ({}, [], 3, None, "text", {"releasable": True}, {"kind": "pate-other"}):
-        refused(json.dumps(other), "is no report: give the file that --report wrote")
+        refused(json.dumps(other), "is not a report: give the file that --report wrote")
 
 
 def test_no_part_of_a_report_is_one():
     text = reports.made("stability")[0].to_json()
     for end in range(0, len(text.rstrip()), 97):
         refused(
-            text[:end], "a damaged one: it is not valid JSON; give the file that --report wrote"
+            text[:end], "or is damaged: it is not valid JSON; give the file that --report wrote"
         )
     refused(text + "{}", "not valid JSON")
     refused(b"\xff\xfe\x00", "not valid JSON")
@@ -76,7 +76,7 @@ def test_what_contradicts_the_schema_is_named():
     refused(json.dumps(data | {"epsilon": "1"}), "epsilon must be a finite number")
     refused(json.dumps(data | {"queries": 3.0}), "queries must be a whole number")
     refused(json.dumps(data | {"rounds": {}}), "rounds must be a list")
-    refused(json.dumps(data | {"releasable": False}), "`releasable` is not what `private` says")
+    refused(json.dumps(data | {"releasable": False}), "`releasable` contradicts `private`")
     del data["data_independent"]["order"]
     refused(json.dumps(data), "data_independent has no field 'order'")
 

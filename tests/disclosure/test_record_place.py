@@ -99,7 +99,7 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
         lambda: pate.spent("votes.npy.spent.json"),
     ):
         text = refusal(LedgerError, act)
-        assert "votes.npy.spent.json go on in clinics.spent.json; name that record" in text
+        assert "its runs are now in clinics.spent.json; name that record" in text
     assert Path("votes.npy.spent.json").read_bytes() == before
     assert not Path("third.json").exists()
     monkeypatch.setenv("PATE_HOME", "home")
@@ -228,7 +228,7 @@ def test_the_last_sighting_counts():
 
 def test_a_second_file_of_as_many_teachers_is_told_how_to_join(votes, recwarn):
     np.save("b.npy", COUNTS[::-1])
-    with pytest.warns(UserWarning, match=r"votes\.npy\.spent\.json beside it is of 40 teachers"):
+    with pytest.warns(UserWarning, match=r"votes\.npy\.spent\.json beside it also has 40 teachers"):
         run("b.npy")
     recwarn.clear()
     run("b.npy")  # its record is there

@@ -131,7 +131,7 @@ def test_a_union_that_nobody_pays_for_is_seen_through():
     whole = Beyond(order, x, y, claimed / (order - 1.0))
     union = StopRule(rule.epsilon, 0.1, rule.asks, whole)
     assert rule_fault(rule, session.mechanism) is None
-    assert "with what lies beyond" in rule_fault(union, session.mechanism)
+    assert "with those beyond" in rule_fault(union, session.mechanism)
     kept, exceeded = (Game(*menu.laws, each).log_moment(order) for each in (rule, union))
     assert kept <= claimed < exceeded
     # Neither half is to blame.

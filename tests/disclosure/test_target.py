@@ -230,4 +230,4 @@ def test_a_target_out_of_reach_names_the_worst_case_where_that_is_less():
     """Queries that cannot cost more than .1 whatever the votes need no test from there on."""
     plan = TargetPlan.of(0.05, delta=1e-5)
     text = refusal(UnreachableError, plan.check_reachable, 0.1)
-    assert "the least is about 0.1, at which these queries need no test" in text
+    assert "take 0.1, at which these queries need no test" in text

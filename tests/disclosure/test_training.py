@@ -118,7 +118,7 @@ def test_verify_computes_it_again_and_finds_what_was_changed(tmp_path):
 
 def test_it_is_for_records_that_reach_one_teacher():
     text = refusal(ParameterError, run, teachers_per_record=2, **PRIVATE)
-    assert text == "`teacher_epsilon` goes with records that reach one teacher each, and no more"
+    assert text == "`teacher_epsilon` needs records that reach one teacher each"
     teachers = np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
 
     def grouped(shared):
@@ -136,7 +136,7 @@ def test_it_is_for_records_that_reach_one_teacher():
 
 def test_numbers_that_say_nothing_are_refused():
     text = refusal(UsageError, run, teacher_delta=1e-6)
-    assert text == "`teacher_delta` goes with `teacher_epsilon`"
+    assert text == "`teacher_delta` needs `teacher_epsilon`"
     for wrong in ({"teacher_epsilon": 0.0}, {"teacher_epsilon": 1.0, "teacher_delta": 1.0}):
         with pytest.raises(pate.PateError):
             run(**wrong)
@@ -173,8 +173,8 @@ def test_a_plan_finds_the_target_by_which_a_record_has_its_epsilon():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"record_epsilon": 0.5}, "goes with `teacher_epsilon`, and without a target"),
-        ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "and without a target"),
+        ({"record_epsilon": 0.5}, "needs `teacher_epsilon`"),
+        ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "excludes `target_epsilon`"),
         ({"record_epsilon": 1.5, "teacher_epsilon": 1.0}, "less than 1.5, because the training"),
         ({"target_epsilon": 1.0, "teachers_per_record": 2, **PRIVATE}, "reach one teacher each"),
     ],

@@ -16,7 +16,7 @@ _NOTHING: Final = re.compile(r"nothing was released|none are released")
 _STAYS: Final = re.compile(r"what went to (.+?) stays")
 _ENDED: Final = "the run has ended"
 _ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?) and counts")
-_NOT_ENTERED: Final = "the record of what was spent lies there"
+_NOT_ENTERED: Final = "this file would be the record"
 _NOT_ASKED: Final = re.compile(r"cannot write (\S+): [^;]+; nothing was asked")
 _THERE: Final = re.compile(
     r"\S+(?= exists already| is in use|: another file is there)|(?<=cannot remove )[^\s:]+"

@@ -292,7 +292,7 @@ def test_a_record_that_is_taken_over_meanwhile_takes_no_run():
     late = entry("b", path=Path("one.json"))
     place = RecordPlace.found(Path("all.json"), [Path("one.json")])
     Entry(place, replace(SpendRecord.read("one.json").runs[0], id="c"), budget=None).enter()
-    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
+    with pytest.raises(LedgerError, match=r"one\.json is closed, because .* in all\.json"):
         late.enter()
     assert [run.id for run in SpendRecord.read("one.json").runs] == ["a"]
 

@@ -52,7 +52,7 @@ def test_a_session_answers_until_its_epsilon_is_spent():
         text = refusal(pate.BudgetSpent, session.ask, AGREED)
         report = session.report()
     assert found.count(0) > 70
-    assert text == "the session may ask no more: 75 queries were asked for epsilon 0.9938"
+    assert text == "the session may ask no more: its 75 queries have used up epsilon 0.9938"
     assert (report.queries, report.answers, report.epsilon) == (75, 75, 0.9938)
     assert pate.verify(report).holds
 
@@ -172,14 +172,18 @@ def test_two_ids_that_look_alike_in_saved_labels_are_refused_before_anything_is_
     with small() as session:
         session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7 ", -7, "07", "x")])
         for name in ("7", "-7"):
-            assert "looks in saved labels as" in refusal(
+            assert "looks the same in saved labels as" in refusal(
                 ParameterError, session.ask, AGREED, id=name
             )
         both = [pate.Ask(AGREED, id="8"), pate.Ask(AGREED, id=8)]
-        assert "looks in saved labels as '8'" in refusal(ParameterError, session.ask_all, both)
+        assert "looks the same in saved labels as '8'" in refusal(
+            ParameterError, session.ask_all, both
+        )
         assert session.asked == 5
     with small() as again:
-        assert "looks in saved labels as 7" in refusal(ParameterError, again.ask, AGREED, id="7")
+        assert "looks the same in saved labels as 7" in refusal(
+            ParameterError, again.ask, AGREED, id="7"
+        )
 
 
 def test_queries_without_an_id_are_numbered_by_what_is_free():
@@ -258,7 +262,7 @@ def test_a_session_beyond_the_budget_is_not_opened():
 
 def test_a_session_needs_a_record():
     given = SMALL | {"target_epsilon": 1.0}
-    assert "name its `record`" in refusal(UsageError, pate.Session, **given)
+    assert "name a `record`" in refusal(UsageError, pate.Session, **given)
     with pate.Session(**given, record=False) as session:
         session.ask(AGREED)
         assert session.report().spent is None
@@ -304,20 +308,20 @@ def test_a_session_stays_in_its_process():
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ({"teachers": None}, UsageError, "say `teachers`"),
-        ({"classes": None}, UsageError, "say `classes`"),
+        ({"teachers": None}, UsageError, "give the number of teachers"),
+        ({"classes": None}, UsageError, "give the number of classes"),
         ({"target_epsilon": None}, UsageError, "give `target_epsilon` or `max_queries`"),
         ({"target_epsilon": 0.01}, UnreachableError, "one query alone costs"),
-        ({"target_epsilon": None, "max_queries": 10**6}, UnreachableError, "practically nothing"),
-        ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),
-        ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector does not go one by one"),
-        ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
+        ({"target_epsilon": None, "max_queries": 10**6}, UnreachableError, "hardly anybody"),
+        ({"mechanism": "interactive"}, UsageError, "interactive has no sessions"),
+        ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector has no sessions"),
+        ({"mechanism": "stability", "sigma2": None}, UsageError, "give `max_queries`"),
         ({"threshold": 3}, UsageError, "`threshold` does not go with `mechanism` gnmax"),
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` is 3, but `label_names` has 2"),
-        ({"normalise": True}, UsageError, "`normalise` goes with `label_names`"),
+        ({"normalise": True}, UsageError, "`normalise` needs `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),
         ({"delta": 2.0}, ParameterError, "`delta` must be"),
-        ({"mechanism": "open-vocabulary"}, UsageError, "knows no classes"),
+        ({"mechanism": "open-vocabulary"}, UsageError, "no list of classes"),
         (
             {"mechanism": "open-vocabulary", "classes": None, "aliases": {"kitty": "cat"}},
             UsageError,
@@ -335,7 +339,7 @@ def test_what_cannot_be_opened_is_refused_and_leaves_nothing(given, error, text)
 
 def test_a_guess_needs_votes_of_its_own():
     with small() as session:
-        assert "say `prior_weight`" in refusal(UsageError, session.ask, AGREED, prior=1)
+        assert "give `prior_weight`" in refusal(UsageError, session.ask, AGREED, prior=1)
     with small(prior_weight=20) as session:
         refusal(ParameterError, session.ask, AGREED, prior=3)
         refusal(ParameterError, session.ask, AGREED, prior="cat")

@@ -192,7 +192,7 @@ def test_spellings_need_names(more):
     (name,) = more
     given = {"normalise": False, "aliases": None}
     text = refusal(UsageError, names_of, None, **given | more)
-    assert text == f"`{name}` goes with `label_names`"
+    assert text == f"`{name}` needs `label_names`"
     assert names_of(None, **given) is None
 
 

@@ -218,7 +218,7 @@ def _exit_codes(kind=PateError):
 
 
 def test_the_rounds_of_the_text_can_be_composed(tmp_path):
-    _, account, lines = re.findall(r"```sh\n(.*?)```", TEXT["runs.md"], re.DOTALL)[:3]
+    _, months, account, lines = re.findall(r"```sh\n(.*?)```", TEXT["runs.md"], re.DOTALL)[:4]
     for seed, name in enumerate(("monday.npy", "tuesday.npy")):
         counts, _ = SyntheticEnsemble(teachers=40, classes=2, queries=60).draw(seed)
         np.save(tmp_path / name, counts)
@@ -230,6 +230,13 @@ def test_the_rounds_of_the_text_can_be_composed(tmp_path):
     # Forty made-up teachers need more of an epsilon.
     _shell(account.replace("--budget 2", "--budget 200").replace(" 0.5 ", " 9 "), tmp_path)
     assert len(pate_cli.SpendRecord.read(tmp_path / "votes.parquet.spent.json").runs) == 2
+    for name in ("october", "november"):
+        columns["class_1"], columns["class_0"] = columns["class_0"], columns["class_1"]
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    spent = _shell(
+        months.replace("epsilon 1 ", "epsilon 9 ").replace("budget 1 ", "budget 9 "), tmp_path
+    )
+    assert json.loads(spent.stdout)["epsilon"] == 9.0
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 
 

@@ -111,7 +111,7 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
     from pate_cli.verbs.promise import record_of
 
     record = record_of(asked)
-    for name in ("ensemble", "accept_lost_record"):
+    for name in ("ensemble", "disjoint_from", "accept_lost_record"):
         asked.pop(name, None)
     if record.joined is not None:
         view.note(record.joined)
@@ -156,7 +156,8 @@ def _notes(
             yield f"asked {left}"
     if not summed_up and spent is not None and spent.count > 1 and record.file is not None:
         total = pair(spent.epsilon, spent.delta)
-        yield f"{spent.count} runs in {record.file.name} cost {total} together"
+        together = "for any one person" if spent.disjoint else "together"
+        yield f"{spent.count} runs in {record.file.name} cost {total} {together}"
     if spent is None and report.private:
         yield "earlier runs: not tracked; --ensemble NAME keeps a record of these votes"
     yield from (f"warning: {warning}" for warning in report.warnings)

@@ -41,7 +41,14 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import check_neighbours
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
-from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
+from pate_cli.disclosure.runs import (
+    Budget,
+    Outcome,
+    Run,
+    Spent,
+    named_where_disjoint,
+    total_of,
+)
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import locked
@@ -64,12 +71,18 @@ class RecordPlace:
         earlier: earlier records of the votes, which `file` takes over.
         votes: the holder's name for the votes.
         named: whether somebody named the record, or the ensemble.
+        ensemble: the name of the ensemble, which its runs state; None without one.
+        disjoint_from: ensembles of the record that are declared disjoint from it.
+        signpost: where the record of the ensemble would lie, if it lies elsewhere.
     """
 
     file: RecordFile | None = None
     earlier: tuple[RecordFile, ...] = ()
     votes: str | None = None
     named: bool = False
+    ensemble: str | None = None
+    disjoint_from: tuple[str, ...] = ()
+    signpost: RecordFile | None = None
 
     @classmethod
     def of(
@@ -78,6 +91,7 @@ class RecordPlace:
         *,
         record: str | os.PathLike[str] | RecordPlace | bool | None,
         ensemble: str | None = None,
+        disjoint_from: str | Sequence[str] = (),
         seeded: bool = False,
         accept_lost: bool = False,
     ) -> Self | RecordPlace:
@@ -89,6 +103,8 @@ class RecordPlace:
             votes: in any form that the verbs take; votes on disk have a record beside them.
             record: the file of the record; False for none.
             ensemble: a name, under which the record is kept in the user's own folder.
+            disjoint_from: other ensembles that no person's data reached beside this one; the record
+                is that of the first of them, and takes over those of the others.
             seeded: the run is for tests, and enters a record only if one is named.
             accept_lost: begin a new record if the record of the votes is gone.
 
@@ -105,7 +121,15 @@ class RecordPlace:
         known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
         told = told_record(record, ensemble)
-        return cls.found(told, known, keys=keys, votes=name, accept_lost=accept_lost)
+        others = (disjoint_from,) if isinstance(disjoint_from, str) else tuple(disjoint_from)
+        if ensemble in others:
+            raise UsageError("`disjoint_from` names the ensemble itself")
+        told, *more = [*map(_ensemble_file, others), told]
+        places = [*(path for path in more if path is not None), *known]
+        found = cls.found(told, places, keys=keys, votes=name, accept_lost=accept_lost)
+        own = RecordFile(more[-1]) if more and more[-1] is not None else None
+        signpost = own if own is not None and own.empty else None
+        return replace(found, ensemble=ensemble, disjoint_from=others, signpost=signpost)
 
     @classmethod
     def found(
@@ -160,7 +184,12 @@ class RecordPlace:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Return the files of all these records, which no output may replace."""
-        return tuple(file.path for file in (*self.files, *self.earlier))
+        return tuple(file.path for file in (*self.files, *self.left))
+
+    @property
+    def left(self) -> tuple[RecordFile, ...]:
+        """Return the records that lead to this one once a run has entered it."""
+        return self.earlier if self.signpost is None else (*self.earlier, self.signpost)
 
     @property
     def record(self) -> SpendRecord:
@@ -244,12 +273,23 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
         return Path(record)
     if record is not None and record is not False:
         raise ParameterError(f"`record` must be a path, or False for none, got {quoted(record)}")
-    if ensemble is not None and not _ENSEMBLE.fullmatch(ensemble):
+    return None if ensemble is None else _ensemble_file(ensemble)
+
+
+def _ensemble_file(name: str) -> Path:
+    """Return the record of an ensemble: under its name, or where that file says it goes on."""
+    if not _ENSEMBLE.fullmatch(name):
         raise UsageError(
             "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
             "letter or a digit"
         )
-    return None if ensemble is None else state_folder() / f"{ensemble}.spent.json"
+    file = RecordFile(state_folder() / f"{name}.spent.json")
+    while file.goes_on_in is not None:
+        other = RecordFile(file.path.with_name(file.goes_on_in))
+        if other.empty or file.record.missing_in(other.record):  # another file of this name
+            break
+        file = other
+    return file.path
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
@@ -444,7 +484,10 @@ class Entry:
                 "`budget` needs a record of what was spent; name it with `ensemble` or `record`"
             )
         self._place, self._budget, self._refuse = place, budget, refuse
-        self._run = run and replace(run, budget=budget, votes=place.votes)
+        if run is not None:
+            run = replace(run, budget=budget, votes=place.votes)
+            run = replace(run, ensemble=place.ensemble, disjoint_from=place.disjoint_from)
+        self._run = run
         self._beside, self._fresh = beside or SpendRecord(), False
         self._check()
 
@@ -458,12 +501,12 @@ class Entry:
             UnreachableError: others have spent too much meanwhile.
             OutputError: the record cannot be written; the run has drawn nothing.
         """
-        file, earlier = self._place.file, self._place.earlier
+        file, left = self._place.file, self._place.left
         if file is None:
             return
         self._place.make_folder()
         try:
-            with held([file, *earlier]):
+            with held([file, *left]):
                 self._check()
                 new = self.record.missing_in(file.record)
                 if new:
@@ -472,7 +515,7 @@ class Entry:
                     last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
                     # A session of another record continues there; it is charged in full here.
                     file.enter(*(replace(run, session=None) for run in new[:-1]), last)
-                for other in earlier:
+                for other in left:
                     other.go_on_in(file)
         except OutputError as error:
             if not self._noted(error):
@@ -510,7 +553,7 @@ class Entry:
             if self._run is not None:
                 epsilon, delta = spent.epsilon, spent.delta
                 file.settle(replace(self._run, total_epsilon=epsilon, total_delta=delta))
-        return replace(spent, runs=tuple(run.public for run in self.record.runs))
+        return replace(spent, runs=named_where_disjoint(self.record.runs))
 
     @property
     def record(self) -> SpendRecord:
@@ -526,6 +569,14 @@ class Entry:
         self._refuse(self._place.record | self._beside)
         runs = self.record.runs
         check_neighbours(run.settings for run in runs if run.settings is not None)
+        known = {run.ensemble for run in runs}
+        for name in self._place.disjoint_from:
+            if name not in known:
+                there = sorted(map(str, known - {None, self._place.ensemble}))
+                raise UsageError(
+                    f"`disjoint_from` names {name}, which has no run in the record; it has runs of "
+                    f"{' and '.join(there) or 'no other ensemble'}"
+                )
         if self._budget is not None and file is not None:
             others = [run for run in runs if own is None or run.id != own.id]
             self._budget.refuse(others, [] if own is None else [own], record=file.name)

@@ -206,7 +206,7 @@ def _promised(report: Report) -> Iterator[str]:
     yield sentence("covers", covers=report.covers)
     if spent is not None and report.claims("sum"):
         sums = {"epsilon": shown(spent.sum_epsilon), "delta": shown(spent.sum_delta)}
-        yield sentence("however", **sums)
+        yield sentence("however-disjoint" if spent.disjoint else "however", **sums)
     if report.crosscheck is not None and not report.refused:
         numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
@@ -254,7 +254,7 @@ def _protected(report: Report) -> Iterator[str]:
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
-    training = report.training
+    training, disjoint = report.training, "" if spent is None else "; ".join(spent.disjoint)
     voting = votings(rounds)
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
@@ -268,12 +268,13 @@ def _premises(report: Report) -> Iterator[str]:
         ("queries", True),
         ("settings", True),
         ("total", spent is not None and spent.count > 1),
+        ("disjoint", bool(disjoint)),
         ("student", student),
         ("noise", True),
         ("trust", True),
     ):
         if there:
-            told = {"most": most, "s": "s" * (most > 1), "classes": classes}
+            told = {"most": most, "s": "s" * (most > 1), "classes": classes, "disjoint": disjoint}
             yield sentence(f"rests-{name}", training=training, **told)
 
 

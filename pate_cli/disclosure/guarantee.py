@@ -41,12 +41,13 @@ def sentence(name: str, **told: Any) -> str:
 # --- who is protected ----------------------------------------------------------------------------
 
 
-def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
+def adjacency(rounds: Sequence[Settings], *, external: bool = False, disjoint: bool = False) -> str:
     """Return who is protected: how two neighbouring vote files may differ.
 
     Args:
         rounds: one or more rounds of the same teachers.
         external: whether the total includes external parts, which protect single records.
+        disjoint: whether ensembles in the record are declared disjoint.
     """
     first, public = rounds[0], ["the queries"]
     if any(each.label_set is not None for each in rounds):
@@ -66,7 +67,8 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
         "who": sentence(who, k=mechanism.teachers_per_record),
         "public": f"{', '.join(public[:-1])} and {public[-1]}",
     }
-    further = (("session", any(each.rule for each in rounds)), ("external", external))
+    sessions = any(each.rule for each in rounds)
+    further = (("session", sessions), ("external", external), ("disjoint", disjoint))
     names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
     few = (sentence(f"neighbours-{_choice(each)}", **vars(each)) for each in votings(rounds))
     return " ".join([*(sentence(name, **told) for name in names), *few])
@@ -105,10 +107,10 @@ def by_record(facts: ReportFacts) -> bool:
 
 def worded(report: Report) -> Report:
     """Return a report with all sentences that follow from its facts and numbers."""
-    told = covers(report)
+    told, disjoint = covers(report), report.spent is not None and bool(report.spent.disjoint)
     report = replace(
         report,
-        adjacency=adjacency(report.rounds, external=bool(report.external)),
+        adjacency=adjacency(report.rounds, external=bool(report.external), disjoint=disjoint),
         covers=sentence("covers-untracked", covers=told) if report.spent is None else told,
         statements=tuple(_statements(report)),
         warnings=tuple(dict.fromkeys(_warnings(report))),
@@ -146,8 +148,14 @@ def promise(report: Report) -> str:
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
     if not report.claimed:
         return sentence("kind-none", said=said)
-    premise = {"worst-case": premise_of(report), TOTAL: f", {sentence('chosen')}"}.get(kind, "")
+    premise = {"worst-case": premise_of(report), TOTAL: f", {_chosen(report)}"}.get(kind, "")
     return sentence(f"kind-{kind}", said=said) + premise
+
+
+def _chosen(report: Report) -> str:
+    """Return the premise of a total, to end a sentence with."""
+    disjoint = report.spent is not None and report.spent.disjoint
+    return sentence("chosen-disjoint" if disjoint else "chosen")
 
 
 def everything(report: Report) -> tuple[float, float, str]:
@@ -187,7 +195,8 @@ def _summary(report: Report) -> str:
         found.append(sentence("by-training", **numbers))
     if spent is not None and report.claims(TOTAL) and not report.total:
         said = pair(spent.epsilon, spent.delta)
-        found.append(sentence("together", count=spent.count, said=said, chosen=sentence("chosen")))
+        told = {"count": spent.count, "said": said, "chosen": _chosen(report)}
+        found.append(sentence("together-disjoint" if spent.disjoint else "together", **told))
     if any(done.prior for done in report.rounds):
         found.append(sentence("presupposed"))
     found += (sentence(f"few-{_show(each)}", **vars(each)) for each in votings(report.rounds))
@@ -208,12 +217,13 @@ def _statements(report: Report) -> Iterator[Statement]:
         TOTAL: spent is not None and (spent.count > 1 or report.total),
     }
     names["sum"] = names[TOTAL]
+    names["disjoint"] = spent is not None and bool(spent.disjoint)
     every = spent is not None and all(run.claimed for run in spent.runs)
     bounds = {"by-group": ("g", "delta"), TOTAL: ("spent.epsilon", "spent.delta")}
     bounds |= {"released-epsilon": ("sanitized", "delta"), "sum": ("spent.sum_epsilon", "d")}
     for name in (name for name, there in names.items() if there):
         epsilon, delta = bounds.get(name, ("", ""))
-        holds = report.claimed and (every or name not in (TOTAL, "sum"))
+        holds = report.claimed and (every or name not in (TOTAL, "sum", "disjoint"))
         text = sentence(
             f"statement-{'tested' if tested and name == 'all-votes' else name}",
             ex_post=sentence("ex-post", epsilon=epsilon, delta=delta),

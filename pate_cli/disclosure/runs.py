@@ -11,6 +11,9 @@ Several runs have two totals with different premises (THEORY.md, section 20):
   total.
 - *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They need
   no such premise (section 20.2), so budgets use them to admit runs and to show what is left.
+
+If the holder declares that no person's data reached two ensembles, the runs of these do not add up:
+every total, sum and budget is that of one person, whoever has the largest (section 20.4).
 """
 
 from __future__ import annotations
@@ -112,18 +115,26 @@ class Budget:
                 raise UsageError(f"`{name}` needs `budget`, the largest epsilon of all runs")
         return None
 
-    def spent(self, runs: Sequence[Run]) -> list[tuple[float, float]]:
+    def spent(
+        self, runs: Sequence[Run], *, ensemble: str | None = None, disjoint_from: Sequence[str] = ()
+    ) -> list[tuple[float, float]]:
         """Return totals by the rule of the budget: (ε, δ) of no run, of the first run, and so on.
 
         A filter converts even a Rényi cost of 0 to some ε and to half of its δ.
+
+        Args:
+            runs: in order.
+            ensemble, disjoint_from: count only what adds to a further run of this ensemble.
 
         Raises:
             UnreachableError: half of the budget's δ is too small for the floating-point noise of
                 all runs, or a run has no Rényi cost at the order.
         """
+        people = people_of(runs, ensemble, disjoint_from)
         if self.order is None:
-            return plain_sums(runs)
+            return plain_sums(runs, people)
         half = self.delta / 2.0
+        _refuse_unknown_draws(runs)
         least = replace(_cost_of(runs), delta=half).least_delta
         if half < least:
             raise UnreachableError(
@@ -136,12 +147,15 @@ class Budget:
                 raise UnreachableError(
                     f"run {run.id} has no finite RDP cost at the order {self.order:g} of the budget"
                 )
-        rdp = accumulate(map(Decimal, costs), initial=Decimal(0))
-        added = (_sum(pair.delta for pair in run.cost.pairs) for run in runs)
+        added = [_sum(pair.delta for pair in run.cost.pairs) for run in runs]
         conversion = order_cost(self.order, delta=half)
         return [
             (significant_up(max(float(cost) + conversion, 0.0), digits=_DIGITS), significant_up(d))
-            for cost, d in zip(rdp, accumulate(added, initial=_sum([half])), strict=True)
+            for cost, d in zip(
+                _running(map(Decimal, costs), runs, people),
+                _running(added, runs, people, first=_sum([half])),
+                strict=True,
+            )
         ]
 
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
@@ -213,6 +227,9 @@ class Run:
         drawn_from: for a release, names of the rounds that it was drawn from; not in reports.
         external: for an external part, its statement.
         votes: the holder's name for the votes; not in reports.
+        ensemble: the name of the ensemble; None for a run that counts for everybody.
+        disjoint_from: other ensembles that no person's data reached beside this one, as its holder
+            declares.
         budget: the budget that admitted it.
         promised: False if it has no guarantee for a reason that its settings do not show: a draw
             from a seed, or an input that does not verify.
@@ -232,6 +249,8 @@ class Run:
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: Stated | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
+    ensemble: str | None = field(default=None, metadata=SPARING)
+    disjoint_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     budget: Budget | None = field(default=None, metadata=SPARING)
     promised: bool = field(default=True, metadata=SPARING)
     total_epsilon: float | None = field(default=None, metadata=SPARING)
@@ -246,6 +265,8 @@ class Run:
             raise LedgerError(
                 f"run {shortened(self.id)} must have either settings, a draw or an external cost"
             )
+        if self.disjoint_from and self.ensemble in (None, *self.disjoint_from):
+            raise LedgerError(f"run {shortened(self.id)} is of no ensemble that can be disjoint")
 
     @classmethod
     def of(cls, *, settings: Settings | None = None, **told: Any) -> Run:
@@ -353,12 +374,20 @@ class Spent(Figure):
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Spent:
         """Return the public total of runs; it raises the errors of `total_of`."""
-        found, told = total_of(runs), tuple(run.public for run in runs)
+        found, told = total_of(runs), named_where_disjoint(runs)
         sums = plain_sums(runs)[-1]
         # A draw from ledgers uses the votes of other runs, so it states no training itself.
         training = training_of([run.settings for run in runs if run.draw is None])
+        if any(len({run.ensemble for run in part}) > 1 for part in _of_each(told)):
+            training = None  # a record may reach a teacher of each ensemble (section 25.2)
         record = None if training is None else training.amplified(found.epsilon, found.delta)
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
+
+    @property
+    def disjoint(self) -> tuple[str, ...]:
+        """The declarations that ensembles are disjoint, in words."""
+        told = ((run.ensemble, run.disjoint_from) for run in self.runs if run.disjoint_from)
+        return tuple(dict.fromkeys(f"{one} from {' and '.join(others)}" for one, others in told))
 
     @property
     def count(self) -> int:
@@ -366,8 +395,62 @@ class Spent(Figure):
         return len(self.runs)
 
 
+def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Return runs as reports contain them: with ensembles only if some are declared disjoint."""
+    if any(run.disjoint_from for run in runs):
+        return tuple(run.public for run in runs)
+    return tuple(replace(run.public, ensemble=None) for run in runs)
+
+
+def people_of(
+    runs: Sequence[Run], ensemble: str | None = None, disjoint_from: Sequence[str] = ()
+) -> list[frozenset[str | None]]:
+    """Return sets of ensembles such that the data of every person reached no more than one set.
+
+    For every ensemble it is the ensemble itself with all that begin before it and are not declared
+    disjoint from it (THEORY.md, section 20.4); sets within others are left out. None is in all
+    sets: it stands for runs without an ensemble, which count for everybody.
+
+    Args:
+        runs: in order.
+        ensemble, disjoint_from: return only sets of which an ensemble with this name and this
+            declaration is part, which may have no run yet.
+    """
+    told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
+    names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
+    apart = {frozenset((name, other)) for name, others in told for other in others}
+    found = [
+        frozenset({None, one, *(o for o in names[:at] if frozenset((one, o)) not in apart)})
+        for at, one in enumerate(names)
+    ] or [frozenset({None})]
+    return [one for one in found if ensemble in one and not any(one < other for other in found)]
+
+
+def _of_each(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs that may add up for one person, for the largest such sets."""
+    return [[run for run in runs if run.ensemble in one] for one in people_of(runs)]
+
+
+def _running(
+    numbers: Iterable[Decimal],
+    runs: Sequence[Run],
+    people: Sequence[frozenset[str | None]],
+    *,
+    first: Decimal = Decimal(0),
+) -> list[Decimal]:
+    """Return the largest sum of one person's numbers: of no run, of the first one, and so on."""
+    told = list(zip(numbers, runs, strict=True))
+    each = [
+        accumulate([n if run.ensemble in one else Decimal(0) for n, run in told], initial=first)
+        for one in people
+    ]
+    return [max(sums) for sums in zip(*each, strict=True)]
+
+
 def total_of(runs: Sequence[Run]) -> Figure:
     """Return the total cost of runs that were chosen beforehand; for a single run its own cost.
+
+    If ensembles are declared disjoint, it is the largest ε and the largest δ of any person.
 
     Raises:
         LedgerError: there is no run, or an ε was drawn from rounds whose cost is unknown.
@@ -375,9 +458,14 @@ def total_of(runs: Sequence[Run]) -> Figure:
     """
     if not runs:
         raise LedgerError("no run is recorded, so there is no total cost")
-    if len(runs) == 1:
-        return Figure(runs[0].counted, runs[0].delta, "one")
-    return _cost_of(runs).together()
+    if len(runs) > 1:
+        _refuse_unknown_draws(runs)
+    each = [
+        _cost_of(part).together() if part[1:] else Figure(part[0].counted, part[0].delta, "one")
+        for part in _of_each(runs)
+    ]
+    worst = max(each, key=lambda figure: figure.epsilon)
+    return replace(worst, delta=max(figure.delta for figure in each))
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
@@ -392,24 +480,35 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
     return total_of(full), total_of(labels or full)
 
 
-def plain_sums(runs: Sequence[Run]) -> list[tuple[float, float]]:
+def plain_sums(
+    runs: Sequence[Run], people: Sequence[frozenset[str | None]] | None = None
+) -> list[tuple[float, float]]:
     """Return plain sums: (ε, δ) of no run, of the first run, of the first two runs, and so on.
 
     They are valid even if later runs depend on earlier results.
+
+    Args:
+        runs: in order.
+        people: from `people_of`; everybody if left out.
     """
-    epsilons = accumulate((_sum([run.counted]) for run in runs), initial=Decimal(0))
-    deltas = accumulate((_sum([run.delta]) for run in runs), initial=Decimal(0))
+    people = people_of(runs) if people is None else people
+    epsilons = _running((_sum([run.counted]) for run in runs), runs, people)
+    deltas = _running((_sum([run.delta]) for run in runs), runs, people)
     return [(float(e), significant_up(d)) for e, d in zip(epsilons, deltas, strict=True)]
 
 
-def _cost_of(runs: Sequence[Run]) -> Cost:
-    """Return the cost of all runs; raise LedgerError if an ε was drawn from unknown rounds."""
+def _refuse_unknown_draws(runs: Sequence[Run]) -> None:
+    """Raise LedgerError if an ε was drawn from rounds that are not among the runs."""
     known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
             "an epsilon was drawn from rounds whose labels the record does not contain; give "
             "their ledgers to pate release with this record"
         )
+
+
+def _cost_of(runs: Sequence[Run]) -> Cost:
+    """Return the cost of all runs."""
     return functools.reduce(operator.add, (run.cost for run in runs), Cost())
 
 

@@ -48,6 +48,7 @@ LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
 RUN_SETTINGS: Final = "settings of a run without labels"
 GUESSES: Final = "whether the guesses of the prior are public"
+DISJOINT: Final = "ensembles that are declared disjoint"
 GUESSES_FILE: Final = "the file of the prior"
 LIBRARY: Final = "dp-accounting"
 # Why nobody can check facts of these kinds without the votes.
@@ -67,7 +68,12 @@ _ROUND_OFF: Final = 1e-9  # Another machine may compute numbers with this relati
 _MOST_VOTES: Final = 1_000_000  # Time and memory for their cost grow in proportion.
 _LONGEST: Final = 60
 # The cost of a run follows from these fields, which every record and report has.
-_COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
+_COST: Final = (
+    *("outcome", "epsilon", "delta", "settings", "answers", "draw", "external"),
+    *("ensemble", "disjoint_from"),
+)
+# These fields of a run are in no other field of its report.
+BESIDE: Final = ("ensemble", "disjoint_from", "budget", "total_epsilon", "total_delta")
 # These settings of a session change while it goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
 # Possible outcomes of runs by kind; all other kinds end as labelled.
@@ -276,6 +282,9 @@ def _secret(report: Report) -> Iterator[Check]:
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
     if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "nobody can see whether the votes or private data shaped them")
+    if report.spent is not None and report.spent.disjoint:
+        told = "; ".join(report.spent.disjoint)
+        yield Check(DISJOINT, OPEN, f"nobody can see whether a person's data reached both: {told}")
 
 
 def _of_labels(
@@ -517,6 +526,8 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
             yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
+    if told.ensemble is None:  # no ensembles were declared disjoint by then
+        names -= {"ensemble"}
     for name in sorted(names):
         yield from differences(here.get(name), there.get(name), "the record has", name)
 
@@ -540,7 +551,7 @@ def computed_anew(report: Report) -> tuple[Run, ...]:
     """
     found = []
     for run in runs_of(report):
-        beside = {name: getattr(run, name) for name in ("budget", "total_epsilon", "total_delta")}
+        beside = {name: getattr(run, name) for name in BESIDE}
         own = run.id == report.run
         found.append(replace(run_of(report), **beside).public if own else run.priced)
     return tuple(found)

@@ -46,6 +46,7 @@ def record_of(asked: Mapping[str, Any]) -> RecordPlace:
         asked.get("votes"),
         record=asked.get("record"),
         ensemble=asked.get("ensemble"),
+        disjoint_from=asked.get("disjoint_from", ()),
         seeded=asked.get("seed") is not None,
         accept_lost=asked.get("accept_lost_record", False),
     )
@@ -133,7 +134,9 @@ def _target(asked: Mapping[str, Any], record: RecordPlace, *, few: bool) -> Targ
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         tight = Analysis(asked["analysis"]) is Analysis.TIGHT
         if plain and tight and not few and not any(asked.get(name) for name in _SAYS_MORE):
-            left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
+            ensemble, apart = record.ensemble, record.disjoint_from
+            spent = budget.spent(record.record.runs, ensemble=ensemble, disjoint_from=apart)[-1]
+            left = Decimal(repr(budget.left(spent)[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
     return stated_target({**asked, "target_epsilon": epsilon})
 

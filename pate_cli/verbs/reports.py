@@ -112,14 +112,17 @@ class RecordCost(Result):
                 "this total assumes that you chose all runs beforehand; if you chose later runs "
                 f"after seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
+        if self.total is not None and self.total.disjoint:
+            yield Line(f"declared disjoint, so not added up: {'; '.join(self.total.disjoint)}")
         if self.total is not None and self.total.record_epsilon is not None:
             yield Line(sentence("one-record", epsilon=nats(self.total.record_epsilon)))
         if budget is not None:
             order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
             epsilon, delta = budget.left(self.running[-1])
+            least = " to whoever has least" if self.total and self.total.disjoint else ""
             yield Line(
                 f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: {_down(epsilon)} at "
-                f"delta {delta:.3g} left"
+                f"delta {delta:.3g} left{least}"
             )
         if self.runs:
             cells = [_cells(row) for row in self.rows()]
@@ -144,7 +147,8 @@ class RecordCost(Result):
         if self.total is None:
             return "no run"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
-        return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
+        together = "for any one person" if self.total.disjoint else "together"
+        return f"{runs}, {pair(self.total.epsilon, self.total.delta)} {together}"
 
 
 def record_cost(asked: Mapping[str, Any]) -> RecordCost:
@@ -181,6 +185,7 @@ def _row(run: Run, left: float | None) -> dict[str, Any]:
     return {
         "run": run.id,
         "time": run.time or "",
+        "ensemble": run.ensemble or "",
         "votes": run.votes or name,
         "teachers": mechanism.get("teachers"),
         "classes": mechanism.get("classes"),
@@ -208,7 +213,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["run"][:8],
         row["time"].replace("T", " ").rstrip("Z"),
-        f"{row['votes']}{shape}",
+        f"{row['ensemble']} {row['votes']}{shape}".strip(),
         f"{row['mechanism']}{charged}".strip(),
         published,
         nats(row["epsilon"]),

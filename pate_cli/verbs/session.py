@@ -326,7 +326,9 @@ class Session:
             )
 
         def known(record: SpendRecord) -> Run | None:
-            return next((run for run in record.runs if run.session == digest), None)
+            mine = (None, place.ensemble)  # another ensemble may have the same settings
+            found = (run for run in record.runs if run.session == digest and run.ensemble in mine)
+            return next(found, None)
 
         def refuse_known(record: SpendRecord) -> None:
             if known(record) is not None:

@@ -7,6 +7,7 @@ the end. Whatever the play, the hockey-stick divergence at the budget's ε must 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 
@@ -134,7 +135,8 @@ def by(budget):
     known = {}
 
     def admits(entered, run):
-        key = tuple((each.id, each.outcome, each.epsilon, each.delta) for each in (*entered, run))
+        told = ("id", "outcome", "epsilon", "delta", "ensemble")
+        key = tuple(tuple(getattr(each, name) for name in told) for each in (*entered, run))
         if key not in known:
             try:
                 budget.refuse([replace(each, budget=budget) for each in entered], [run])
@@ -227,6 +229,86 @@ def test_the_games_notice_a_rule_that_forgets_what_is_open():
         return by(budget)(ended, run)
 
     assert value(MENU, forgetful, budget.epsilon, most=3) > 2.0 * budget.delta
+
+
+@dataclass(frozen=True)
+class InEnsemble:
+    """A run of an ensemble; the two laws differ only where the person's data reached it.
+
+    Attributes:
+        way: what it runs.
+        ensemble: its name.
+        inside: which ensembles the person's data reached.
+    """
+
+    way: Response | Test
+    ensemble: str
+    inside: str
+
+    @property
+    def stages(self):
+        return self.way.stages if self.ensemble in self.inside else _same(self.way.stages)
+
+    def run(self, name):
+        apart = DECLARED[self.ensemble]
+        return replace(self.way.run(name), ensemble=self.ensemble, disjoint_from=apart)
+
+
+def _same(stages):
+    """What is seen, and how likely, where both laws are the first one."""
+    return [
+        ((one, one), then if then in (None, "refused") else _same(then))
+        for (one, _), then in stages
+        if one
+    ]
+
+
+# Each month shares people with the one before it, and with no other.
+DECLARED = {"a": (), "b": (), "c": ("a",)}
+
+
+def in_months(inside, ways=(Response(0.6, 0.02), Test(0.6, 0.03, 0.3))):
+    return [InEnsemble(way, month, inside) for month in DECLARED for way in ways]
+
+
+@pytest.mark.parametrize("budget", [Budget(0.6, 0.03), Budget(1.2, 0.05), Budget(1.5, 0.1, 3.0)])
+@pytest.mark.parametrize("inside", ["a", "b", "c", "ab", "bc"])
+def test_no_play_over_ensembles_exceeds_a_budget_for_anybody(budget, inside):
+    """Queries and runs of each month may follow from all that other months released."""
+    menu = in_months(inside, [Response(0.6, 0.02)] if budget.order else [Test(0.6, 0.03, 0.3)])
+    found = value(menu, by(budget), budget.epsilon, most=3)
+    assert found <= budget.delta * (1.0 + 1e-9)
+
+
+def test_disjoint_ensembles_share_a_budget_that_nobody_else_could():
+    """Who was in two of them all the same pays for both: so a false declaration is no proof."""
+    budget = Budget(0.6, 0.03)
+    spends = [InEnsemble(Response(0.6, 0.02), month, "") for month in "abc"]
+    first, last = (replace(spends[n].run(f"{n}"), budget=budget) for n in (0, 2))
+    budget.refuse([first], [last])
+    with pytest.raises(UnreachableError, match=r"with this one it would be 1\.2"):
+        budget.refuse([first], [spends[1].run("1")])
+    assert value(in_months("ac", [Response(0.6, 0.02)]), by(budget), 0.6, most=2) > 2.0 * 0.03
+
+
+def test_whoever_leaves_one_ensemble_for_another_is_two_people():
+    """The laws of both ensembles then change, each the other way: the sum, and not the maximum."""
+    (right, wrong), *_ = (pair for pair, _ in Response(0.6).stages)
+    history = {(1, 0): (right * wrong, wrong * right), (1, 1): (right * right, wrong * wrong)}
+    assert max(math.log(p / q) for p, q in history.values()) == pytest.approx(1.2)
+
+
+def test_who_is_in_which_ensemble_must_not_follow_from_what_was_said():
+    """Sessions that tell beforehand whether they will give somebody away: the first to say so is
+    joined. Each session has δ for whoever is in it; this person is given away far more often.
+    """
+    delta, sessions, given_away = 0.02, 12, 0.0
+    for said in itertools.product((True, False), repeat=sessions):
+        chance = math.prod(delta if bad else 1.0 - delta for bad in said)
+        joined = next((place for place, bad in enumerate(said) if bad), 0)
+        given_away += chance * said[joined]
+    assert given_away == pytest.approx(1.0 - (1.0 - delta) ** sessions)
+    assert given_away > 10.0 * delta
 
 
 def test_sums_are_attained():

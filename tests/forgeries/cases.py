@@ -15,7 +15,8 @@ import numpy as np
 
 import pate_cli as pate
 from pate_cli.core.noise import Noise
-from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.entry import RecordPlace
+from pate_cli.disclosure.record import RecordFile, SpendRecord
 
 CLASSES = 3
 NOISE = {"confident": {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}, "gnmax": {"sigma2": 12.0}}
@@ -75,6 +76,18 @@ def worst_case(folder):
     private = {"teacher_epsilon": 1.0, "teacher_delta": 1e-6}
     _before(folder, **private)
     return _run(folder, max_answers=25, label_names=("ant", "bee", "cow"), **private)
+
+
+def disjoint_ensembles(folder):
+    """A month's labels, beside those of two months that shared nobody with it, or perhaps did."""
+
+    def place(name, *others):
+        file = RecordFile(folder / "record")
+        return RecordPlace(file, ensemble=name, disjoint_from=others)
+
+    _run(folder, max_answers=20, record=place("2026-09"))
+    _run(folder, max_answers=25, record=place("2026-10"))
+    return _run(folder, max_answers=15, record=place("2026-11", "2026-09"))
 
 
 def target(folder):
@@ -148,6 +161,7 @@ def release_of_several(folder):
 
 KINDS = {
     "worst case": worst_case,
+    "disjoint ensembles": disjoint_ensembles,
     "target": target,
     "refusal": refusal,
     "upper": upper,

@@ -17,7 +17,7 @@ from pate_cli.core.errors import PateError
 from pate_cli.disclosure.facts import report_of, run_of
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, ReportFacts, parse_report
 from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.verification import LABELS, RUN_SETTINGS
+from pate_cli.disclosure.verification import BESIDE, LABELS, RUN_SETTINGS
 from pate_cli.verbs.signatures import verify
 
 
@@ -90,8 +90,7 @@ def _as_told(report):
     runs = [run.priced for run in facts.spent.runs]
     own = next((place for place, run in enumerate(runs) if run.id == report.run), None)
     if own is not None and (len(report.rounds) == 1 or report.sanitizer is not None):
-        names = ("budget", "total_epsilon", "total_delta")
-        beside = {name: getattr(runs[own], name) for name in names}
+        beside = {name: getattr(runs[own], name) for name in BESIDE}
         runs[own] = replace(run_of(facts), **beside)
     return replace(facts, spent=Spent.of(runs))
 

@@ -1,0 +1,257 @@
+"""Ensembles that share nobody: who adds up, whole histories by exact laws, and the record."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.disclosure.entry import state_folder
+from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, people_of, plain_sums, total_of
+from pate_cli.disclosure.settings import Training
+from some_runs import LABELLED, RELEASED, STATED, told
+
+COUNTS = np.array([[38, 2], [36, 4]] * 12)
+ASKED = {"sigma2": 40.0, "layout": "counts", "max_queries": 4}
+
+
+def of(ensemble, *apart, run=LABELLED, **more):
+    """A run of an ensemble that is declared disjoint from others."""
+    told = {"id": ensemble, "round": f"round {ensemble}"}
+    told |= {"ensemble": ensemble, "disjoint_from": apart}
+    return replace(run, **told | more)
+
+
+# --- who adds up ---------------------------------------------------------------------------------
+
+
+def test_all_that_a_person_may_have_reached_is_in_one_set():
+    """Every graph of declarations among four ensembles, every set without a declared pair."""
+    pairs = list(itertools.combinations("abcd", 2))
+    for declared in itertools.product((False, True), repeat=len(pairs)):
+        apart = {frozenset(pair) for pair, there in zip(pairs, declared, strict=True) if there}
+        runs = [
+            of(one, *(o for o in "abcd"[:at] if {one, o} in apart)) for at, one in enumerate("abcd")
+        ]
+        sets = people_of(runs)
+        for size in range(5):
+            for reached in itertools.combinations("abcd", size):
+                if apart.isdisjoint(map(frozenset, itertools.combinations(reached, 2))):
+                    assert any({None, *reached} <= one for one in sets), (apart, reached)
+
+
+def test_months_that_share_people_with_the_month_before_alone():
+    months = [f"{number}" for number in range(1, 7)]
+    runs = [of(one, *months[: max(at - 1, 0)]) for at, one in enumerate(months)]
+    pairs = [{None, one, other} for one, other in itertools.pairwise(months)]
+    assert people_of(runs) == pairs
+    assert people_of(runs, "7", months[:-1]) == [{None, "6", "7"}]
+    assert people_of([*runs, of("7")]) == [{None, *months, "7"}]
+
+
+def test_whatever_is_of_no_ensemble_counts_for_everybody():
+    """A draw, a mechanism of others, and a run without a name."""
+    runs = [of("a"), of("b", "a"), STATED]
+    alone = total_of([LABELLED, STATED])
+    assert total_of(runs).epsilon == alone.epsilon > total_of(runs[:2]).epsilon
+    drawn = replace(RELEASED, drawn_from=(runs[0].round,))
+    assert total_of([*runs, drawn]).epsilon > alone.epsilon
+    with pytest.raises(LedgerError, match="rounds whose labels"):
+        total_of([*runs[1:], drawn])
+
+
+def test_totals_are_those_of_whoever_pays_most():
+    settings = told(pate.GNMax(20, 3, sigma2=4.0), 40, delta=1e-6)
+    dear = Run.of(id="dear", outcome=Outcome.LABELLED, time=None, settings=settings, answers=40)
+    runs = [of("a"), of("b", "a", run=dear), of("a", id="again")]
+    first, last = total_of([runs[0], runs[2]]), total_of([runs[1]])
+    assert first.epsilon < last.epsilon
+    assert total_of(runs).epsilon == last.epsilon
+    assert total_of(runs).delta == first.delta > last.delta
+    assert plain_sums(runs)[1:] == [
+        plain_sums(runs[:1])[-1],
+        (dear.epsilon, LABELLED.delta),
+        (dear.epsilon, 2 * LABELLED.delta),
+    ]
+    together = replace(runs[1], disjoint_from=())
+    assert total_of([runs[0], together, runs[2]]).epsilon > last.epsilon
+    for budget in (Budget(9.0, 1e-3), Budget(9.0, 1e-3, 6.0)):
+        mine, others = (budget.spent([runs[n] for n in at])[-1] for at in ((0, 2), (1,)))
+        assert budget.spent(runs)[-1] == (max(mine[0], others[0]), max(mine[1], others[1]))
+        fresh = budget.spent(runs, ensemble="c", disjoint_from=("a", "b"))
+        assert fresh[-1] == budget.spent(())[-1]
+        assert budget.spent(runs, ensemble="c", disjoint_from=("b",))[-1] == mine
+
+
+def test_a_training_record_has_an_epsilon_only_in_one_ensemble():
+    """In two of them it reaches a teacher of each, and both trainings tell of it."""
+    private = replace(LABELLED.settings, training=Training(1.0))
+    runs = [of("a", settings=private), of("b", "a", settings=private)]
+    assert Spent.of(runs).record_epsilon == Spent.of(runs[:1]).record_epsilon
+    assert Spent.of([*runs, of("c", "a", settings=private)]).record_epsilon is None
+
+
+def test_names_are_published_only_where_they_say_something():
+    assert [run.ensemble for run in Spent.of([of("a"), of("b")]).runs] == [None, None]
+    assert [run.ensemble for run in Spent.of([of("a"), of("b", "a")]).runs] == ["a", "b"]
+    for wrong in (None, "a"):
+        with pytest.raises(LedgerError, match="no ensemble that can be disjoint"):
+            replace(LABELLED, ensemble=wrong, disjoint_from=("a",))
+
+
+# --- whole histories -----------------------------------------------------------------------------
+
+
+def law(histogram, sigma):
+    """The chances of both labels of GNMax over two classes."""
+    first = 0.5 * math.erfc(-(histogram[0] - histogram[1]) / (2.0 * sigma))
+    return first, 1.0 - first
+
+
+def histories(months, plan, sigma):
+    """The chance of every history: two queries of one month, then two of the next.
+
+    The votes of the later month are on queries that follow from the labels of the earlier one.
+
+    Args:
+        months: of each month, the histogram that its teachers give to each of two queries.
+        plan: the query of the later month for every pair of labels.
+    """
+    early, late = months
+    found = {}
+    for labels in itertools.product((0, 1), repeat=4):
+        query = plan[labels[:2]]
+        chances = [law(early[n], sigma)[labels[n]] for n in (0, 1)]
+        chances += [law(late[query], sigma)[label] for label in labels[2:]]
+        found[labels] = math.prod(chances)
+    return found
+
+
+def lost(here, there, epsilon):
+    """The hockey-stick divergence of two laws, the larger one of both directions."""
+    pairs = ((here, there), (there, here))
+    return max(
+        sum(max(p[each] - math.exp(epsilon) * q[each], 0.0) for each in here) for p, q in pairs
+    )
+
+
+def two_labels(histograms, sigma):
+    """The chances of the labels of two queries of one month."""
+    first, second = (law(each, sigma) for each in histograms)
+    return {(i, j): first[i] * second[j] for i in (0, 1) for j in (0, 1)}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, None])
+def test_whole_histories_cost_whoever_is_in_one_month_what_that_month_costs(epsilon):
+    """Every history of every plan, in both directions; whoever is in both months pays more."""
+    sigma, delta = 1.5, 0.05
+    settings = told(pate.GNMax(3, 2, sigma2=sigma), 2, delta=delta)
+    run = Run.of(id="x", outcome=Outcome.LABELLED, time=None, settings=settings, answers=2)
+    claim = total_of([of("early", run=run), of("late", "early", run=run)])
+    assert (claim.epsilon, claim.delta) == (run.epsilon, delta)
+    at = claim.epsilon if epsilon is None else epsilon
+    one, other = ((2, 1), (1, 2)), ((1, 2), (2, 1))
+    asked = itertools.product((0, 1), repeat=2)
+    months = [
+        lost(two_labels([one[i], one[j]], sigma), two_labels([other[i], other[j]], sigma), at)
+        for i, j in asked
+    ]
+    assert epsilon is not None or max(months) <= delta
+    worst = dict.fromkeys(("early", "late", "both"), 0.0)
+    for plan in itertools.product((0, 1), repeat=4):
+        plan = dict(zip(itertools.product((0, 1), repeat=2), plan, strict=True))
+        for inside in worst:
+            changed = [other if inside in (month, "both") else one for month in ("early", "late")]
+            here, there = (histories(each, plan, sigma) for each in ((one, one), changed))
+            worst[inside] = max(worst[inside], lost(here, there, at))
+    assert max(worst["early"], worst["late"]) <= max(months) * (1.0 + 1e-12)
+    assert epsilon is None or worst["both"] > 1.1 * max(months)
+
+
+# --- the record ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATE_HOME", str(tmp_path / "home"))
+
+
+def run(ensemble, *apart, **asked):
+    """One run of an ensemble whose votes nobody has seen."""
+    given = {**ASKED, "ensemble": ensemble, "disjoint_from": apart, **asked}
+    return pate.aggregate(COUNTS, "gnmax", **given).report
+
+
+def test_months_keep_one_record_and_do_not_add_up(home):
+    first = run("october")
+    second = run("november", "october", budget=first.epsilon)
+    assert second.spent.count == 2
+    assert second.spent.epsilon == first.spent.epsilon == first.epsilon
+    assert pate.spent(ensemble="november").runs == pate.spent(ensemble="october").runs
+    again = run("november")
+    assert again.spent.epsilon > first.epsilon
+    assert sorted(path.name for path in state_folder().glob("*.json")) == [
+        "november.spent.json",
+        "october.spent.json",
+    ]
+    record = Path(state_folder(), "october.spent.json")
+    for report in (first, second, again):
+        assert pate.verify(report, record=record).holds
+    texts = [text for part in pate.explain(again).sections for text in part.texts]
+    assert any("declared disjoint (november from october)" in text for text in texts)
+    assert "declared disjoint" in " ".join(pate.verify(again).unchecked)
+    total = pate.release(record, record=record).report
+    assert total.epsilon == pytest.approx(again.spent.epsilon, abs=1e-4)
+    assert "no person's data reached two ensembles" in total.summary
+    assert pate.verify(total, record=record).holds
+    Path(state_folder(), "november.spent.json").unlink()
+    with pytest.raises(LedgerError, match=r"november\.spent\.json is gone"):
+        run("november")
+
+
+def test_a_declaration_joins_records_and_must_name_one(home):
+    """Also an ensemble that has a record of its own: its runs move, as to any other record."""
+    run("october")
+    run("november")
+    with pytest.raises(UsageError, match="names octobre, which has no run in the record; it has"):
+        run("december", "octobre")
+    with pytest.raises(UsageError, match="`disjoint_from` goes with `ensemble`"):
+        pate.aggregate(COUNTS, "gnmax", **ASKED, record="a.json", disjoint_from="october")
+    with pytest.raises(UsageError, match="names the ensemble itself"):
+        run("november", "october", "november")
+    assert run("november", "october").spent.count == 3
+    assert pate.spent(ensemble="november").however_chosen == tuple(
+        2 * cost for cost in pate.spent(ensemble="october").running[1]
+    )
+
+
+def test_sessions_of_two_ensembles_are_two(home):
+    """They have the same settings and one record."""
+    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
+    with pate.Session(ensemble="october", **given) as session:
+        session.ask([40, 0], id="a")
+    for _ in range(2):
+        with pate.Session(ensemble="november", disjoint_from="october", **given) as session:
+            session.ask([40, 0], id="a")
+            assert session.asked == 1
+    assert pate.spent(ensemble="october").total.epsilon == session.rule.epsilon
+
+
+def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
+    """A budget alone decides the target: another month has all of it."""
+    votes = np.random.default_rng(5).multinomial(40, [0.9, 0.1], size=30)
+    given = {"layout": "counts", "budget": 1.0}
+    run("october", sigma2=60.0)
+
+    def target(ensemble, *apart):
+        asked = {"ensemble": ensemble, "disjoint_from": apart, "min_pass": 0.0, **given}
+        return pate.quote(votes, **asked).settings.target.epsilon
+
+    assert target("november", "october") == 1.0 > target("october")

@@ -222,7 +222,7 @@ def test_a_declaration_joins_records_and_must_name_one(home):
     run("november")
     with pytest.raises(UsageError, match="names octobre, which has no run in the record; it has"):
         run("december", "octobre")
-    with pytest.raises(UsageError, match="`disjoint_from` goes with `ensemble`"):
+    with pytest.raises(UsageError, match="`disjoint_from` needs `ensemble`"):
         pate.aggregate(COUNTS, "gnmax", **ASKED, record="a.json", disjoint_from="october")
     with pytest.raises(UsageError, match="names the ensemble itself"):
         run("november", "october", "november")

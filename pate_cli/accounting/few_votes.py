@@ -17,6 +17,7 @@ where a answers on moved and b on lone queries keep to the public cap, a + b ≤
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,11 +56,6 @@ class FewVotes:
     def __post_init__(self) -> None:
         check_whole("votes", self.votes)
 
-    def most(self, queries: int, answers: int) -> tuple[int, int]:
-        """Return the most queries that one voter touches, and their answers, lone ones as half."""
-        touched = self.votes if self.assigned else 2 * self.votes
-        return min(touched, queries), min(self.votes, answers)
-
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return moved and lone queries, and their answers, of every worst way to use the votes."""
         most = min(self.votes, queries)
@@ -75,30 +71,31 @@ class FewVotes:
         steps = one * moved.test + other * lone.test + a * moved.answer + b * lone.answer
         return np.minimum(whole.max(axis=0), steps.max(axis=0))
 
-    def mu_squared(self, queries: int, answers: int, *, test: float, answer: float) -> float:
-        """Return μ² of Gaussian DP, from those of a test and of an answer to a moved vote.
 
-        A lone vote changes one count in the place of two, which is half of the squared shift.
-        """
-        moved, lone, a, b = self.cases(queries, answers)
-        return float(np.max((moved + lone) * test + (a + b / 2.0) * answer))
+def touched(few: FewVotes | None, queries: int, answers: int) -> tuple[int, int]:
+    """Return the most queries that one voter touches, and their answers, lone ones as half.
+
+    Without `few` a voter touches all.
+    """
+    if few is None:
+        return queries, answers
+    return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
 
 
-def largest_sum(costs: Floats, weights: Ints, most: int) -> tuple[Floats, Ints]:
-    """Return the `most` largest costs at each distance, and how often each of them occurs.
+def mu_squared(
+    few: FewVotes | None, mu: Callable[..., float], *, queries: int, answers: int
+) -> float:
+    """Return μ² of Gaussian DP (THEORY.md, 9.3 and 26.2).
 
-    The sum of their products is the largest cost of so many queries. Several calls agree with one:
-    give the results of earlier calls beside further queries.
+    A lone vote changes one count in the place of two, which is half of the squared shift.
 
     Args:
-        costs: costs of queries at each distance, [distances, states], nats.
-        weights: how many queries have each cost, [distances, states].
-        most: K ≥ 1.
-
-    Returns:
-        Costs in descending order, and their numbers, which add up to K at most, [distances, ≤ K].
+        few: the promise, if there is one.
+        mu: returns μ of so many `queries` and `answers` that are all moved.
+        queries, answers: k1 and k2.
     """
-    order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
-    reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    number = np.diff(np.minimum(reached, most), axis=1, prepend=0)
-    return np.take_along_axis(costs, order, axis=1), number
+    if few is None:
+        return mu(queries=queries, answers=answers) ** 2
+    test, both = mu(queries=1, answers=0) ** 2, mu(queries=1, answers=1) ** 2
+    moved, lone, a, b = few.cases(queries, answers)
+    return float(np.max((moved + lone) * test + (a + b / 2.0) * (both - test)))

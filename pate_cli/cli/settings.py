@@ -29,7 +29,7 @@ def plan(
     """
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
-        found = verbs.plan(**asked)
+        found: Any = verbs.plan(**asked)  # which says no picture of voters is asked for
         if plot is not None:
             from pate_cli.planning.plan import POINTS
 

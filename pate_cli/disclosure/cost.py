@@ -37,7 +37,7 @@ from pate_cli.accounting.conversion import (
     round_up,
     significant_up,
 )
-from pate_cli.accounting.few_votes import FewVotes
+from pate_cli.accounting.few_votes import FewVotes, mu_squared, touched
 from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
@@ -77,20 +77,13 @@ class Rows:
     @property
     def touched(self) -> tuple[int, int]:
         """The most queries that one record changes, and their answers."""
-        shape = (self.queries, self.max_answers)
-        return shape if self.few is None else self.few.most(*shape)
+        return touched(self.few, self.queries, self.max_answers)
 
     @property
     def mu_squared(self) -> float:
-        """μ² of Gaussian DP (THEORY.md, 9.3 and 26.2)."""
-
-        def squared(queries: int, answers: int) -> float:
-            return self.mechanism.gaussian_mu(queries=queries, answers=answers) ** 2
-
-        if self.few is None:
-            return squared(self.queries, self.max_answers)
-        test, both = squared(1, 0), squared(1, 1)
-        return self.few.mu_squared(self.queries, self.max_answers, test=test, answer=both - test)
+        """μ² of Gaussian DP."""
+        shape = {"queries": self.queries, "answers": self.max_answers}
+        return mu_squared(self.few, self.mechanism.gaussian_mu, **shape)
 
 
 @dataclass(frozen=True)
@@ -202,8 +195,7 @@ class Cost:
             return cls(delta, (Rows(mechanism, queries, answers, few),))
         if not isinstance(mechanism, ComposedMechanism):
             raise LedgerError(f"{mechanism.name} has no cost")
-        touched = queries if few is None else few.most(queries, answers)[0]
-        found = mechanism.privacy(touched, delta)
+        found = mechanism.privacy(touched(few, queries, answers)[0], delta)
         return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
 
     def __add__(self, other: Cost) -> Cost:

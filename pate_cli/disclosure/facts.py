@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.composition import Step, Textbook, textbook
 from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.few_votes import touched
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.words import PublicFact
@@ -168,7 +169,7 @@ def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     return [
         step
         for done in rounds
-        for queries, answers in [done.charged if done.few is None else done.few.most(*done.charged)]
+        for queries, answers in [touched(done.few, *done.charged)]
         for step in done.aggregator.textbook(queries=queries, answers=answers)
     ]
 

@@ -70,21 +70,16 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False, disjoint: b
     sessions = any(each.rule for each in rounds)
     further = (("session", sessions), ("external", external), ("disjoint", disjoint))
     names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
-    few = (sentence(f"neighbours-{_choice(each)}", **vars(each)) for each in votings(rounds))
-    return " ".join([*(sentence(name, **told) for name in names), *few])
+    found = [sentence(name, **told) for name in names]
+    for each in votings(rounds):
+        own = "neighbours-assigned" if each.assigned else "neighbours-chosen"
+        found.append(sentence(own, votes=each.votes))
+    return " ".join(found)
 
 
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
     """Return how many queries each teacher votes on, as rounds state it, each of these once."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
-
-
-def _show(voting: Voting) -> str:
-    return "claimed" if voting.claimed else "kept"
-
-
-def _choice(voting: Voting) -> str:
-    return "assigned" if voting.assigned else "chosen"
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -199,7 +194,7 @@ def _summary(report: Report) -> str:
         found.append(sentence("together-disjoint" if spent.disjoint else "together", **told))
     if any(done.prior for done in report.rounds):
         found.append(sentence("presupposed"))
-    found += (sentence(f"few-{_show(each)}", **vars(each)) for each in votings(report.rounds))
+    found += (f"{text[:1].upper()}{text[1:]}." for _, text in votes_of(report.rounds))
     return " ".join(found)
 
 
@@ -305,7 +300,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
 def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
     """Yield how many votes of each teacher count, if these are few, for a summary."""
     for each in votings(rounds):
-        yield "votes", sentence(f"votes-{_show(each)}", **vars(each))
+        yield "votes", sentence("votes-claimed" if each.claimed else "votes-kept", votes=each.votes)
 
 
 def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:

@@ -328,7 +328,7 @@ class Settings:
 
     def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
         """Yield what has no proof beside teachers who vote on few queries."""
-        for beside, there in {
+        refused = {
             mechanism.name.value: not mechanism.takes_few_votes,
             "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
             "`teacher_epsilon`": self.training is not None,
@@ -336,9 +336,9 @@ class Settings:
             "a ledger or a sanitized epsilon": self.sanitizer is not None,
             "a target below its worst case": self.tested is not None,
             "a session": self.rule is not None,
-        }.items():
-            if there:
-                yield f"`votes_per_teacher` does not go with {beside}"
+        }
+        found = (beside for beside, there in refused.items() if there)
+        yield from (f"`votes_per_teacher` does not go with {beside}" for beside in found)
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:
@@ -364,7 +364,7 @@ class Settings:
         if self.voting is None:
             return None
         labels = 1 if self.label_set is None else self.label_set.count
-        return FewVotes(labels * self.voting.votes_per_teacher, self.voting.assigned)
+        return FewVotes(labels * self.voting.votes, self.voting.assigned)
 
     @property
     def published(self) -> Settings:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
 
 _DRAW: Final = ("order", "beta", "sigma_release")
-_SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
+_SAYS_MORE: Final = (
+    *("max_queries", "max_answers", "votes_per_teacher", "release", *_DRAW),
+    *("keep_ledger", "checkpoint"),
+)
 """With one of these keywords, a run with a budget and no target does not spend the whole budget."""
 _ROUGH_BY: Final = 0.06
 """Largest error of a rough pass probability."""
@@ -79,7 +82,7 @@ def promised(
         UsageError: keywords contradict each other or the votes.
         UnreachableError: the target is out of reach.
     """
-    target = _target(asked, record, few=request.file.facts.voting is not None)
+    target = _target(asked, record)
     if target is not None:
         request.refuse_few("`target_epsilon`; give `max_queries`")
     if target is not None and request.composed is None:
@@ -122,10 +125,8 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
     return (LedgerAccount if paper is None else paper.account)(request.scored, plan)
 
 
-def _target(asked: Mapping[str, Any], record: RecordPlace, *, few: bool) -> TargetPlan | None:
+def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
-
-    If teachers vote on few queries, a budget says nothing of a target.
 
     None without a target, and where nothing is left: the budget then refuses the run.
     """
@@ -133,7 +134,7 @@ def _target(asked: Mapping[str, Any], record: RecordPlace, *, few: bool) -> Targ
     if epsilon is None and budget is not None and record.file is not None:
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         tight = Analysis(asked["analysis"]) is Analysis.TIGHT
-        if plain and tight and not few and not any(asked.get(name) for name in _SAYS_MORE):
+        if plain and tight and not any(asked.get(name) for name in _SAYS_MORE):
             ensemble, apart = record.ensemble, record.disjoint_from
             spent = budget.spent(record.record.runs, ensemble=ensemble, disjoint_from=apart)[-1]
             left = Decimal(repr(budget.left(spent)[0]))

@@ -23,6 +23,7 @@ from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
+from pate_cli.planning.voters import VoterPlan, plan_voters
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import Votes, dashed
 from pate_cli.verbs.request import PARAMETERS, reading, requested
@@ -30,8 +31,14 @@ from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
 
 
-def planned(asked: Mapping[str, Any]) -> Plan:
+def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
     """Return the plan of a run before there are votes, by the keywords of `signatures.plan`."""
+    if asked["votes_per_teacher"] is not None:
+        if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
+            raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
+        if MechanismName(asked["mechanism"]) is not MechanismName.GNMAX:
+            raise UsageError("a plan with `votes_per_teacher` is for `mechanism` gnmax")
+        return plan_voters(asked)
     classes, labels, teachers = asked["classes"], asked["labels"], asked["teachers"]
     weight, accuracy = asked["prior_weight"], asked["prior_accuracy"]
     shared = asked["teachers_per_record"]

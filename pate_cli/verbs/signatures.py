@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pate_cli.planning.plan import Plan
     from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.planning.tune import Tuned
+    from pate_cli.planning.voters import VoterPlan
     from pate_cli.run.publication import Into
     from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.verbs.release import Released
@@ -171,8 +172,6 @@ def cost(
     accept_unmatched: bool = False,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
-    votes_per_teacher: Count | None = None,
-    assigned: bool = False,
     prior: Guesses | None = None,
     prior_weight: Amount | float | str | None = None,
     predictions: Guesses | None = None,
@@ -233,8 +232,6 @@ def smooth_sensitivity(
     accept_unmatched: bool = False,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
-    votes_per_teacher: Count | None = None,
-    assigned: bool = False,
     prior: Guesses | None = None,
     prior_weight: Amount | float | str | None = None,
     predictions: Guesses | None = None,
@@ -273,16 +270,19 @@ def plan(
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    votes_per_teacher: Count | None = None,
+    assigned: bool = False,
     teacher_epsilon: Epsilon | None = None,
     teacher_delta: Delta | None = None,
     prior_accuracy: float | None = None,
     prior_weight: Amount | float | str | None = None,
-) -> Plan:
+) -> Plan | VoterPlan:
     """Return settings and expected answers for a run, before there are votes. Public.
 
     Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third. If you
     give all three, the plan says whether they are compatible. It uses made-up teachers over a range
-    of agreement, and reads no votes.
+    of agreement, and reads no votes. With `votes_per_teacher` it says how often labels are right if
+    voters have few votes each.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
@@ -322,8 +322,6 @@ def tune(
     accept_unmatched: bool = False,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
-    votes_per_teacher: Count | None = None,
-    assigned: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
     progress: Callable[..., None] | bool | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.special import ndtr
 from divergences import renyi
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.few_votes import FewVotes, largest_sum
+from pate_cli.accounting.few_votes import FewVotes, mu_squared, touched
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -219,7 +220,12 @@ def test_voters_in_a_queue_are_not_covered():
     assert (true, bound) == (pytest.approx(5.4649, abs=1e-4), pytest.approx(1.3815, abs=1e-4))
 
 
-def test_the_larger_half_of_what_is_worst():
+def by_counts(test, answer, *, queries, answers):
+    """μ of so many tests and answers."""
+    return math.sqrt(queries * test + answers * answer)
+
+
+def test_every_way_to_use_the_votes():
     """Brute force over j moved and l lone queries, and which of them are answered."""
     random = np.random.default_rng(3)
     for votes, queries, answers in itertools.product((1, 2, 5), (1, 3, 8, 20), (1, 2, 7, 20)):
@@ -227,28 +233,21 @@ def test_the_larger_half_of_what_is_worst():
         test, moved, lone = random.random(3) * (1.0, 2.0, 1.0)
         moved, few = max(moved, lone), FewVotes(votes)
         ways = [
-            (j + other) * test + a * moved + b * lone
+            (j, other, a, b)
             for j, other in itertools.product(range(votes + 1), range(2 * votes + 1))
             if j + other <= queries and 2 * j + other <= 2 * votes
             for a, b in itertools.product(range(j + 1), range(other + 1))
             if a + b <= answers
         ]
-        one, rest, a, b = few.cases(queries, answers)
-        assert max((one + rest) * test + a * moved + b * lone) == pytest.approx(max(ways))
-        squared = few.mu_squared(queries, answers, test=test, answer=moved)
-        assert squared >= max((one + rest) * test + (a + b / 2.0) * moved) * (1.0 - 1e-12)
-
-
-def test_largest_sums_do_not_depend_on_parts():
-    random = np.random.default_rng(4)
-    costs, weights = random.random((3, 40)), np.tile(random.integers(1, 4, 40), (3, 1))
-    for most in (1, 7, 30, 1000):
-        every = -np.sort(-np.repeat(costs, weights[0], axis=1), axis=1)[:, :most].sum(axis=1)
-        found = (np.zeros((3, 0)), np.zeros((3, 0), int))
-        for part in (slice(0, 11), slice(11, 12), slice(12, 40)):
-            parts = zip(found, (costs[:, part], weights[:, part]), strict=True)
-            found = largest_sum(*(np.hstack(pair) for pair in parts), most)
-        np.testing.assert_allclose((found[0] * found[1]).sum(axis=1), every)
+        j, other, a, b = np.array(ways).T
+        one, rest, c, d = few.cases(queries, answers)
+        true = (j + other) * test + a * moved + b * lone
+        assert max((one + rest) * test + c * moved + d * lone) == pytest.approx(max(true))
+        shape = {"queries": queries, "answers": answers}
+        found = mu_squared(few, partial(by_counts, test, moved), **shape)
+        assert found == pytest.approx(max((j + other) * test + (a + b / 2.0) * moved))
+        assert touched(few, **shape) == (max(j + other), min(votes, answers))
+        assert touched(FewVotes(votes, assigned=True), **shape)[0] == min(votes, queries)
 
 
 def test_no_votes_at_all_are_no_promise():

@@ -32,7 +32,7 @@ def test_a_run_says_that_few_votes_count_and_costs_less(pate, votes):
     result = pate("aggregate", *votes, "--votes-per-teacher", K)
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
-    assert report["rounds"][0]["voting"] == {"votes_per_teacher": K}
+    assert report["rounds"][0]["voting"] == {"votes": K, "assigned": False}
     assert "Only the first 8 votes of each teacher counted" in report["summary"]
     every = pate("aggregate", *votes, "--dry-run")
     assert report["epsilon"] < json.loads(every.stdout)["epsilon"]
@@ -40,16 +40,16 @@ def test_a_run_says_that_few_votes_count_and_costs_less(pate, votes):
     assert "no quotas, no queues, no stand-ins" in " ".join(told.split())
     assert pate("verify", "votes.report.json", "votes.labels.parquet").exit_code == 0
     spent = json.loads(pate("spent", "votes.parquet").stdout)
-    assert spent["runs"][0]["settings"]["voting"] == {"votes_per_teacher": K}
+    assert spent["runs"][0]["settings"]["voting"] == {"votes": K, "assigned": False}
 
 
 @pytest.mark.parametrize(("words", "told"), [
     (("--assigned",), "pate: --assigned goes with --votes-per-teacher"),
     (("--votes-per-teacher", 0), "pate: --votes-per-teacher must be at least 1, got 0"),
     (("--votes-per-teacher", K, "--teacher-epsilon", 1),
-     "pate: --votes-per-teacher does not go with --teacher-epsilon"),
+     "pate: --votes-per-teacher and --teacher-epsilon contradict each other; give one of them"),
     (("--votes-per-teacher", K, "--teachers-per-record", 2),
-     "pate: --votes-per-teacher does not go with --groups or --teachers-per-record"),
+     "pate: --votes-per-teacher and --teachers-per-record contradict each other; give one of them"),
 ])  # fmt: skip
 def test_what_makes_no_sense_ends_with_2_in_one_line(pate, votes, words, told):
     result = pate("aggregate", *votes, *words)

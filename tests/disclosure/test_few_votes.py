@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
 import pate_cli as pate
 from pate_cli.accounting.few_votes import FewVotes
-from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.settings import StopRule, Training
 from pate_cli.votes.facts import Voting
 from refusals import refusal
 
@@ -92,7 +92,7 @@ def test_premises_are_printed():
     assert "which it chooses itself" in report.adjacency
     assert report.claims("few-votes")
     assert "no quotas, no queues, no stand-ins" in said(report)
-    assert "could not check" not in said(report)
+    assert "check, since counts" not in said(report)
     assigned = run(assigned=True).report
     assert "On which it may vote is public" in assigned.adjacency
     assert "was public and did not follow from votes" in said(assigned)
@@ -102,10 +102,9 @@ def test_counts_are_a_claim_and_say_so():
     report = run(votes=COUNTS, layout="counts").report
     assert report.rounds[0].voting == Voting(10, claimed=True)
     for text in (report.summary, said(report)):
-        assert "counts of votes do not show who voted" in text
-        assert "could check" in text
+        assert "which nobody could check, since counts of votes do not show who voted" in text
     told = " ".join(" ".join(pair) for part in run_quote().said() for pair in part.rows)
-    assert "at most 10 of each teacher, as claimed" in told
+    assert "each teacher has 10 votes in a run at most" in told
 
 
 def run_quote():
@@ -120,18 +119,32 @@ def test_no_word_of_it_where_nobody_states_it():
 
 @pytest.mark.parametrize(("mechanism", "asked", "told"), [
     ("sparse-vector", {}, "sparse-vector"),
-    ("gnmax", {"teachers_per_record": 2}, "`groups` or `teachers_per_record`"),
-    ("gnmax", {"teacher_epsilon": 1.0}, "`teacher_epsilon`"),
     ("gnmax", {"analysis": "paper"}, "`analysis` paper"),
+    ("gnmax", {"target_epsilon": 1.0}, "`target_epsilon`; give `max_queries`"),
+    ("gnmax", {"release": "upper"}, "a ledger or a sanitized epsilon"),
+    ("gnmax", {"keep_ledger": True}, "a ledger or a sanitized epsilon"),
 ])  # fmt: skip
 def test_what_has_no_proof_is_refused(mechanism, asked, told):
     text = refusal(UsageError, run, mechanism, **asked)
     assert text == f"`votes_per_teacher` does not go with {told}"
 
 
-def test_a_ledger_of_it_says_the_same_of_itself():
-    report = run().report
-    plain = json.loads(report.to_json())
-    plain["rounds"][0]["mechanism"]["teachers_per_record"] = 2
-    with pytest.raises((pate.PateError, LedgerError)):
-        pate.verify(json.dumps(plain).encode())
+@pytest.mark.parametrize("verb", [pate.cost, pate.compare, pate.smooth_sensitivity])
+def test_verbs_that_know_nothing_of_it_refuse(verb):
+    asked = {"mechanism": "gnmax", "sigma2": 20.0}
+    with pate.open_votes(VOTES, **SAID) as votes:
+        assert "`votes_per_teacher` does not go with" in refusal(UsageError, verb, votes, **asked)
+        assert "does not go with `tune`" in refusal(UsageError, pate.tune, votes, target_epsilon=1)
+
+
+def test_forged_settings_have_no_proof_either():
+    """What the verbs refuse is no report either, whoever wrote it."""
+    done = run().report.rounds[0]
+    wrong = (
+        {"mechanism": {**done.mechanism, "teachers_per_record": 2}},
+        {"training": Training(1.0)},
+        {"voting": Voting(3), "rule": StopRule(1.0, 1e-5, 60)},
+    )
+    for change in wrong:
+        text = refusal(UsageError, dataclasses.replace, done, **change)
+        assert "`votes_per_teacher` does not go with" in text

@@ -44,7 +44,7 @@ def test_a_run_says_that_few_votes_count_and_costs_less(pate, votes):
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (("--assigned",), "pate: --assigned goes with --votes-per-teacher"),
+    (("--assigned",), "pate: --assigned needs --votes-per-teacher"),
     (("--votes-per-teacher", 0), "pate: --votes-per-teacher must be at least 1, got 0"),
     (("--votes-per-teacher", K, "--teacher-epsilon", 1),
      "pate: --votes-per-teacher and --teacher-epsilon contradict each other; give one of them"),

@@ -121,7 +121,7 @@ def test_with_an_assignment_teachers_are_those_of_one_query():
 
 @pytest.mark.parametrize(("told", "words"), [
     ({"votes_per_teacher": 2}, "needs the number of `teachers`, and no `groups`"),
-    ({"assigned": True, "teachers": 9}, "`assigned` goes with `votes_per_teacher`"),
+    ({"assigned": True, "teachers": 9}, "`assigned` needs `votes_per_teacher`"),
     ({"votes_per_teacher": 0, "teachers": 9}, "must be between 1"),
 ])  # fmt: skip
 def test_what_says_nothing_is_refused(told, words):

@@ -23,7 +23,6 @@ from pate_cli.core.errors import OutputError, ParameterError, UsageError
 from pate_cli.core.words import MechanismName
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
-from slices import EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "pate_cli" / "docs" / f"{name}.md" for name in ("tutorial", "formats")]
@@ -60,10 +59,6 @@ def taken_apart(text):
 
 # All show themselves but this one, which is a choice of `aggregate`.
 SHOWN = set(pate.__all__) - {"Destination"}
-# The dearest examples, which the page has much alike.
-ON_THE_PAGE = {
-    "Ledger", "Session", "compare", "cost", "release", "smooth_sensitivity", "tune",
-}  # fmt: skip
 
 
 def ran(texts, known, folder, monkeypatch):
@@ -75,11 +70,11 @@ def ran(texts, known, folder, monkeypatch):
         ignore=shutil.ignore_patterns("*.spent.json"),
     )
     runner = doctest.DocTestRunner(Alike())
+    said = []
     for name, text in texts:
-        said = []
         example = doctest.DocTestParser().get_doctest(text, known, name, name, 0)
         runner.run(example, out=said.append)
-        assert not said, "".join(said)
+    assert not said, "".join(said)
     return runner.summarize(verbose=False).attempted
 
 
@@ -95,8 +90,6 @@ def test_the_examples_of_the_face_run(tmp_path, monkeypatch):
     """Whoever asks for help sees how a verb is used; that is how it is."""
     texts = [(name, inspect.getdoc(getattr(pate, name))) for name in pate.__all__]
     assert {name for name, text in texts if ">>>" in text} >= SHOWN
-    if not EVERY:
-        texts = [(name, text) for name, text in texts if name not in ON_THE_PAGE][::2]
     assert ran(texts, {"pate": pate}, tmp_path, monkeypatch) >= len(texts) - 1
 
 

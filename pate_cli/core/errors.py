@@ -46,7 +46,7 @@ class PateError(Exception):
         ...     pate.aggregate([[90, 8, 2]], layout="counts", delta=2.0)
         ... except pate.PateError as error:
         ...     print(error)
-        delta must be between 0 and 1, both excluded, got 2.0
+        `delta` must be above 0 and below 1, got 2.0
     """
 
     exit_code: ClassVar[int] = 1

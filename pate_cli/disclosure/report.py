@@ -50,7 +50,7 @@ from pate_cli.votes.facts import Group
 
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
-"""This number grows with every change of a field or a sentence, because reports quote sentences."""
+"""It grows if a published version changes a field or a sentence, because reports quote these."""
 CHECKED: Final = "checked"
 """Facts have this entry in their metadata, which says how they are checked; others are computed."""
 _LARGEST: Final = 1 << 26  # bytes

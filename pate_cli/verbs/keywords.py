@@ -138,9 +138,12 @@ HEADINGS: Final = tuple(dict.fromkeys(entry.group for entry in ENTRIES.values())
 
 
 def of_votes(name: str) -> bool:
-    """Return whether a parameter decides how votes are read, so that help.ini has it in [Votes]."""
+    """Return whether a parameter decides how votes are read, by its heading in help.ini.
+
+    The heading is [Votes], or begins with "For votes" if only some formats have the parameter.
+    """
     entry = ENTRIES.get(("", name))
-    return entry is not None and entry.group == "Votes"
+    return entry is not None and entry.group.startswith(("Votes", "For votes"))
 
 
 def anywhere(name: str) -> HelpEntry | None:

@@ -202,7 +202,7 @@ def compare(**asked: Any) -> Compared:
     that it has, and its defaults for the others.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
-        <Compared: 6 mechanisms at 172.2 expected answers; SECRET>
+        <Compared: 5 mechanisms at 172.2 expected answers; SECRET>
 
     Raises:
         PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
@@ -286,7 +286,7 @@ def plan(
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
-        <MechanismName.CONFIDENT: 'confident'>
+        'confident'
 
     Raises:
         UnreachableError: no number of teachers, or no epsilon, reaches the goal.

@@ -194,7 +194,7 @@ class RecordPlace:
     @property
     def record(self) -> SpendRecord:
         """Return all known runs of the record and of the records that it takes over."""
-        known = (file.record for file in (*self.files, *self.earlier))
+        known = (file.record for file in (*self.files, *self.left))
         return functools.reduce(operator.or_, known, SpendRecord())
 
     @property

@@ -12,7 +12,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError, UsageError
-from pate_cli.disclosure.entry import state_folder
+from pate_cli.disclosure.entry import Entry, RecordPlace, state_folder
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, people_of, plain_sums, total_of
 from pate_cli.disclosure.settings import Training
 from some_runs import LABELLED, RELEASED, STATED, told
@@ -230,6 +230,17 @@ def test_a_declaration_joins_records_and_must_name_one(home):
     assert pate.spent(ensemble="november").however_chosen == tuple(
         2 * cost for cost in pate.spent(ensemble="october").running[1]
     )
+
+
+def test_a_run_that_another_process_enters_in_between_is_not_lost(home):
+    """It began the record of an ensemble that a declaration is about to lead elsewhere."""
+    run("october")
+    place = RecordPlace.of(None, record=None, ensemble="november", disjoint_from="october")
+    run("november")
+    Entry(place, of("", id="late"), budget=None).enter()
+    (october, first, late) = pate.spent(ensemble="november").runs
+    assert (october.ensemble, late.id) == ("october", "late")
+    assert first.ensemble == late.ensemble == "november"
 
 
 def test_sessions_of_two_ensembles_are_two(home):

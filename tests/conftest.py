@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,8 +21,15 @@ from slices import EVERY
 settings.register_profile("pate", deadline=None, max_examples=30 if EVERY else 15)
 settings.load_profile("pate")
 
-# Outside of tests, as fixtures of modules are, the user's state directory knows nothing.
+# Whoever runs the tests keeps a home that no test sees, nor any process that a test starts. The
+# processes of one run share one that is empty; outside of tests, as fixtures of modules are, there
+# is no state directory at all.
+if "PATE_TESTS_HOME" not in os.environ:
+    _home = tempfile.TemporaryDirectory(prefix="home-of-tests-")
+    os.environ["PATE_TESTS_HOME"] = _home.name
+os.environ["HOME"] = os.environ["PATE_TESTS_HOME"]
 os.environ["XDG_STATE_HOME"] = os.devnull
+os.environ.pop("PATE_HOME", None)
 
 # Reports carry the time: two runs under one seed are compared byte by byte.
 os.environ["SOURCE_DATE_EPOCH"] = "1519430400"
@@ -39,9 +47,12 @@ TESTS = Path(__file__).resolve().parent
 
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path_factory, monkeypatch):
-    """What the user's state directory knows of records is of one test alone."""
+    """What the user's state directory knows of records is of one test alone, and not at home."""
     monkeypatch.delenv("PATE_HOME", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    yield
+    kept = Path(os.environ["PATE_TESTS_HOME"], ".local", "state")
+    assert not kept.exists(), "the test wrote where its user keeps records"
 
 
 def _once(cost):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -72,19 +73,18 @@ class FewVotes:
         return np.minimum(whole.max(axis=0), steps.max(axis=0))
 
 
-def touched(few: FewVotes | None, queries: int, answers: int) -> tuple[int, int]:
-    """Return the most queries that one voter touches, and their answers, lone ones as half.
+Few: TypeAlias = FewVotes | None
+"""A promise of few votes, or None if a voter may vote on every query."""
 
-    Without `few` a voter touches all.
-    """
+
+def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
+    """Return the most queries that one voter touches, and their answers, lone ones as half."""
     if few is None:
         return queries, answers
     return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
 
 
-def mu_squared(
-    few: FewVotes | None, mu: Callable[..., float], *, queries: int, answers: int
-) -> float:
+def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
     """Return μ² of Gaussian DP (THEORY.md, 9.3 and 26.2).
 
     A lone vote changes one count in the place of two, which is half of the squared shift.

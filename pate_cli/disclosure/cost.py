@@ -37,7 +37,7 @@ from pate_cli.accounting.conversion import (
     round_up,
     significant_up,
 )
-from pate_cli.accounting.few_votes import FewVotes, mu_squared, touched
+from pate_cli.accounting.few_votes import Few, mu_squared, touched
 from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
@@ -67,7 +67,7 @@ class Rows:
     mechanism: ScoredMechanism
     queries: int
     max_answers: int
-    few: FewVotes | None = None
+    few: Few = None
 
     def rdp(self, orders: Floats) -> Floats:
         """Return the RDP cost for all votes, [orders], nats."""
@@ -178,12 +178,7 @@ class Cost:
 
     @classmethod
     def of_rows(
-        cls,
-        mechanism: Mechanism,
-        queries: int,
-        answers: int,
-        delta: float,
-        few: FewVotes | None = None,
+        cls, mechanism: Mechanism, queries: int, answers: int, delta: float, few: Few = None
     ) -> Cost:
         """Return the cost at δ of this many queries, at most `answers` of which are answered.
 

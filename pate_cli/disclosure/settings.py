@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Self
 
 from pate_cli.accounting.amplification import record_epsilon, release_epsilon
 from pate_cli.accounting.conversion import order_cost, round_up
-from pate_cli.accounting.few_votes import FewVotes
+from pate_cli.accounting.few_votes import Few, FewVotes
 from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.arrays import LabelSet
@@ -335,7 +335,6 @@ class Settings:
             "`analysis` paper": self.analysis == "paper",
             "a ledger or a sanitized epsilon": self.sanitizer is not None,
             "a target below its worst case": self.tested is not None,
-            "a session": self.rule is not None,
         }
         found = (beside for beside, there in refused.items() if there)
         yield from (f"`votes_per_teacher` does not go with {beside}" for beside in found)
@@ -359,7 +358,7 @@ class Settings:
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
 
     @property
-    def few(self) -> FewVotes | None:
+    def few(self) -> Few:
         """How many rows one teacher votes on, one for each label of a query; None if any number."""
         if self.voting is None:
             return None

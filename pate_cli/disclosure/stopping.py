@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from pate_cli.accounting.conversion import order_cost
+from pate_cli.accounting.few_votes import Few, touched
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
@@ -27,9 +28,9 @@ _FIRST: Final = 64
 """The number of queries at which the search begins."""
 
 
-def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
+def rule_fault(rule: StopRule, mechanism: Mechanism, few: Few = None) -> str | None:
     """Return why a rule costs more than it states with this mechanism; None if it costs no more."""
-    cost, beyond = _cost(mechanism, rule.delta, rule.asks), rule.beyond
+    cost, beyond = _cost(mechanism, rule.delta, rule.asks, few), rule.beyond
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
     if beyond is None:
@@ -51,7 +52,12 @@ def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
 
 
 def stop_rule(
-    mechanism: Mechanism, *, epsilon: float | None, delta: float, asks: int | None = None
+    mechanism: Mechanism,
+    *,
+    epsilon: float | None,
+    delta: float,
+    asks: int | None = None,
+    few: Few = None,
 ) -> StopRule:
     """Return the rule of a session: as many queries as a target allows, or the given number.
 
@@ -60,6 +66,7 @@ def stop_rule(
         epsilon: the target, nats; None if only `asks` is given.
         delta: δ in (0, 1).
         asks: the largest number of queries; None if only the target is given.
+        few: on how many of them a teacher votes, if these are few.
 
     Raises:
         ParameterError: `asks` is above MOST_ASKED.
@@ -73,18 +80,18 @@ def stop_rule(
         raise ParameterError(f"`max_queries` must be at most {MOST_ASKED} in a session")
     if epsilon is not None:
         target = check_positive("`target_epsilon`", epsilon)
-        number = _most_within(partial(_cost, mechanism, delta), target, number)
+        number = _most_within(partial(_cost, mechanism, delta, few=few), target, number)
         if number == 0:
-            one = nats(_cost(mechanism, delta, 1))
+            one = nats(_cost(mechanism, delta, 1, few))
             raise UnreachableError(
                 f"one query alone costs epsilon {one} at delta {delta:g}, above the target "
                 f"{target:g}; take more noise, or more teachers"
             )
-    alone = _cost(mechanism, delta, number)
+    alone = _cost(mechanism, delta, number, few)
     if math.isinf(alone):
         raise UnreachableError(f"{number} queries cost more than any epsilon at delta {delta:g}")
     rule = StopRule(alone, delta, number)
-    if asks is not None or not isinstance(mechanism, ScoredMechanism):
+    if asks is not None or few is not None or not isinstance(mechanism, ScoredMechanism):
         return rule
     return _with_more(mechanism, rule, target=epsilon or alone)
 
@@ -111,13 +118,14 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     return best
 
 
-def _cost(mechanism: Mechanism, delta: float, queries: int) -> float:
+def _cost(mechanism: Mechanism, delta: float, queries: int, few: Few = None) -> float:
     """Return the ε of this many queries if all are answered; infinite if δ is too small."""
     try:
-        epsilon = Cost.of_rows(mechanism, queries, queries, delta).own.epsilon
+        epsilon = Cost.of_rows(mechanism, queries, queries, delta, few).own.epsilon
     except UnreachableError:
         return math.inf
-    return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon
+    coarse = _too_coarse(mechanism, touched(few, queries, queries)[0], delta, epsilon)
+    return math.inf if coarse else epsilon
 
 
 def _too_coarse(mechanism: Mechanism, queries: int, delta: float, epsilon: float) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 
 from pate_cli.accounting.composition import Composition, Step
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally, priced_to
-from pate_cli.accounting.few_votes import FewVotes, StepCosts
+from pate_cli.accounting.few_votes import Few, StepCosts
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.core.arrays import (
@@ -414,9 +414,7 @@ class ScoredMechanism(Mechanism):
         With `lone` a neighbour only adds or removes a vote; without, it may also move one.
         """
 
-    def worst_rdp(
-        self, *, queries: int, answers: int, orders: Floats, few: FewVotes | None = None
-    ) -> Floats:
+    def worst_rdp(self, *, queries: int, answers: int, orders: Floats, few: Few = None) -> Floats:
         """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats.
 
         If every teacher votes on few of them, `few` says on how many.

@@ -453,8 +453,7 @@ class ConfidentGNMax(ScoredMechanism):
         first = np.arange(low.size) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
         used, inverse = np.unique(self._highest_scores[counts[first]], return_inverse=True)
-        bounds = self.argmax.lone_bounds if lone else self.argmax.bounds
-        costs = np.maximum.accumulate(bounds(used, orders), axis=1)
+        costs = np.maximum.accumulate(self.argmax.bounds(used, orders, lone=lone), axis=1)
         for order, cost in zip(orders.tolist(), costs, strict=True):
             yield self._test.moments(low, order), cost[inverse]
 

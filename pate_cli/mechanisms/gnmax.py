@@ -152,15 +152,19 @@ class GNMax(OneScoreMechanism):
             teachers_per_record=self.teachers_per_record,
         )
 
-    def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
+    def bounds(
+        self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False
+    ) -> Floats:
         """Return the RDP cost F of each score, or its supremum over all votes if that is smaller.
 
-        F is exact for two classes, and the two-tail bound for more.
+        F is exact for two classes, and the two-tail bound for more. With `lone` it is the cost of a
+        vote that appears or goes missing.
         """
-        worst = None if quick else self.worst_answer(orders)
+        sigma = self._lone_sigma if lone else self._sigma
+        worst = None if quick else self.query_costs(orders, lone=lone).answer
         if self.classes == 2:
-            return two_class_rdp(scores, sigma=self._sigma, orders=orders, peaks=worst)
-        found = two_tail_rdp(scores, sigma=self._sigma, orders=orders, rough=quick)
+            return two_class_rdp(scores, sigma=sigma, orders=orders, peaks=worst)
+        found = two_tail_rdp(scores, sigma=sigma, orders=orders, rough=quick)
         return found if worst is None else np.minimum(found, worst[:, None])
 
     def vote_states(self, counts: Histograms) -> Ints:
@@ -238,13 +242,6 @@ class GNMax(OneScoreMechanism):
     def lone_answers(self, orders: Floats) -> Floats:
         """Return the peak of two classes: the class with the vote wins, or the others do."""
         return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
-
-    def lone_bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """Return F for a vote that appears or goes missing, [orders, scores], nats."""
-        worst, sigma = self.query_costs(orders, lone=True).answer, self._lone_sigma
-        if self.classes == 2:
-            return two_class_rdp(scores, sigma=sigma, orders=orders, peaks=worst)
-        return np.minimum(two_tail_rdp(scores, sigma=sigma, orders=orders), worst[:, None])
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """Return k2 histograms of L2 sensitivity k√2."""

@@ -72,7 +72,6 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     `asked` has the parameters of `signatures.smooth_sensitivity`.
     """
     with requested(asked) as request:
-        request.refuse_few("`smooth_sensitivity`")
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
@@ -90,7 +89,6 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
     """Return what the rows of the run would cost, by the chosen analysis and orders."""
-    request.refuse_few("`cost`")
     paper, orders = published(asked["analysis"]), asked["orders"]
     if not isinstance(orders, str):
         tried = check_orders(orders)

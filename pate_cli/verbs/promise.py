@@ -83,8 +83,8 @@ def promised(
         UnreachableError: the target is out of reach.
     """
     target = _target(asked, record)
-    if target is not None:
-        request.refuse_few("`target_epsilon`; give `max_queries`")
+    if target is not None and request.file.facts.voting is not None:
+        raise UsageError("`votes_per_teacher` does not go with `target_epsilon`")
     if target is not None and request.composed is None:
         request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
     mechanism, queries = request.mechanism, request.queries

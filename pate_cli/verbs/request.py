@@ -88,11 +88,6 @@ class Request:
             )
         return self.mechanism
 
-    def refuse_few(self, what: str) -> None:
-        """UsageError for teachers who vote on few queries, which `what` does not go with."""
-        if self.file.facts.voting is not None:
-            raise UsageError(f"`votes_per_teacher` does not go with {what}")
-
     def under(self, choice: MechanismChoice) -> Request:
         """Return this request with another mechanism, without the prior if that one takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
@@ -175,6 +170,8 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
         if choice.listed:
             file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
+        if file.facts.voting is not None and "votes_per_teacher" not in asked:
+            raise UsageError("`votes_per_teacher` goes with `aggregate` and `quote` alone")
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = _with_prior(file, asked, queries)

@@ -50,7 +50,7 @@ from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.checks import MOST_TEACHERS
-from pate_cli.votes.facts import Facts, Group, PriorFacts
+from pate_cli.votes.facts import Facts, Group, PriorFacts, Voting
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames, Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -301,6 +301,7 @@ class Session:
     def _opened(self, asked: Mapping[str, Any]) -> Run:
         """Return the run that the record has for this session, after entering it if necessary."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
+        most_votes = asked["votes_per_teacher"]
         mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
         settings = Settings(
             mechanism=mechanism.parameters(),
@@ -312,6 +313,7 @@ class Session:
             groups=self._groups,
             prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
             training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
+            voting=most_votes and Voting(most_votes, asked["assigned"], claimed=True),
         )
         # Other names of classes change what texts mean, so they make another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
@@ -335,7 +337,8 @@ class Session:
                 raise _EnteredError
 
         if file is None or known(file.record) is None:
-            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, asks=most)
+            asks = {"asks": most, "few": settings.few}
+            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, **asks)
             settings = replace(settings, rule=rule)
             refuse_dear(settings, asked["max_epsilon"])
             new = run_of(settings, self._key, now(), session=digest)

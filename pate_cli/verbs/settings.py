@@ -159,7 +159,6 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     here = {"mechanism": MechanismName.GNMAX, "engine": "local", "workers": 1}
     with requested({**asked, **own, **here}) as request:
         file, queries, mechanism = request.file, request.queries, request.mechanism
-        request.refuse_few("`tune`")
         prior = None if asked["prior"] is None else prior_of(asked["prior"], file)
         counts, guesses = [], []
         for batch in file.batches(limit=queries):

@@ -405,6 +405,8 @@ def session(
     aliases: Aliases | None = None,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    votes_per_teacher: Count | None = None,
+    assigned: bool = False,
     teacher_epsilon: Epsilon | None = None,
     teacher_delta: Delta | None = None,
     prior_weight: Amount | float | str | None = None,

@@ -12,7 +12,7 @@ from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.settings import StopRule, Training
+from pate_cli.disclosure.settings import Training
 from pate_cli.votes.facts import Voting
 from refusals import refusal
 
@@ -120,7 +120,7 @@ def test_no_word_of_it_where_nobody_states_it():
 @pytest.mark.parametrize(("mechanism", "asked", "told"), [
     ("sparse-vector", {}, "sparse-vector"),
     ("gnmax", {"analysis": "paper"}, "`analysis` paper"),
-    ("gnmax", {"target_epsilon": 1.0}, "`target_epsilon`; give `max_queries`"),
+    ("gnmax", {"target_epsilon": 1.0}, "`target_epsilon`"),
     ("gnmax", {"release": "upper"}, "a ledger or a sanitized epsilon"),
     ("gnmax", {"keep_ledger": True}, "a ledger or a sanitized epsilon"),
 ])  # fmt: skip
@@ -133,8 +133,21 @@ def test_what_has_no_proof_is_refused(mechanism, asked, told):
 def test_verbs_that_know_nothing_of_it_refuse(verb):
     asked = {"mechanism": "gnmax", "sigma2": 20.0}
     with pate.open_votes(VOTES, **SAID) as votes:
-        assert "`votes_per_teacher` does not go with" in refusal(UsageError, verb, votes, **asked)
-        assert "does not go with `tune`" in refusal(UsageError, pate.tune, votes, target_epsilon=1)
+        told = "`votes_per_teacher` goes with `aggregate` and `quote` alone"
+        assert refusal(UsageError, verb, votes, **asked) == told
+        assert refusal(UsageError, pate.tune, votes, target_epsilon=1) == told
+
+
+def test_a_session_that_states_too_little_is_found(tmp_path):
+    """Its rule is priced by few votes, and by no fewer than it has."""
+    asked = {**SESSION, "votes_per_teacher": 5, "record": tmp_path / "s.json"}
+    with pate.Session(**asked, target_epsilon=1.0) as session:
+        session.ask([280, 3, 7])
+        report = session.report()
+    (done,) = report.rounds
+    less = dataclasses.replace(done, rule=dataclasses.replace(done.rule, epsilon=0.1))
+    forged = report_of(dataclasses.replace(report.facts, rounds=(less,), spent=None))
+    assert not pate.verify(forged).holds
 
 
 def test_forged_settings_have_no_proof_either():
@@ -143,8 +156,37 @@ def test_forged_settings_have_no_proof_either():
     wrong = (
         {"mechanism": {**done.mechanism, "teachers_per_record": 2}},
         {"training": Training(1.0)},
-        {"voting": Voting(3), "rule": StopRule(1.0, 1e-5, 60)},
+        {"analysis": "paper"},
     )
     for change in wrong:
         text = refusal(UsageError, dataclasses.replace, done, **change)
         assert "`votes_per_teacher` does not go with" in text
+
+
+SESSION = {"teachers": 300, "classes": 3, "mechanism": "gnmax", "sigma2": 20.0}
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_a_session_of_few_votes_goes_on(assigned, tmp_path):
+    """Whatever is asked, a teacher pays for its own votes: the session needs no other end."""
+    asked = {**SESSION, "votes_per_teacher": 5, "assigned": assigned, "record": tmp_path / "s.json"}
+    with pate.Session(**asked, target_epsilon=1.0) as session:
+        for _ in range(30):
+            session.ask([280, 3, 7])
+        report = session.report()
+        assert session.remaining > 10**8
+    few = FewVotes(5, assigned)
+    assert report.epsilon == cost(report.rounds[0].aggregator, 10**9, 10**9, few) <= 1.0
+    assert report.rounds[0].voting == Voting(5, assigned, claimed=True)
+    assert "which nobody could check" in report.summary
+    assert pate.verify(report, record=tmp_path / "s.json").holds
+    with pate.Session(**asked, target_epsilon=1.0) as again:
+        assert again.asked == 30
+
+
+def test_a_session_of_few_votes_may_be_refused_too(tmp_path):
+    asked = {**SESSION, "votes_per_teacher": 500, "record": tmp_path / "s.json"}
+    with pate.Session(**asked, target_epsilon=1.0) as session:
+        assert 10 < session.remaining < 100  # more votes than queries: as if all had voted
+    text = refusal(UsageError, pate.Session, **SESSION, assigned=True, target_epsilon=1.0)
+    assert text == "`assigned` needs `votes_per_teacher`"

@@ -8,7 +8,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View, drawn, promised
 from pate_cli.core.errors import MismatchError, UncheckedError
-from pate_cli.files.protected import PAGE, REPORT
+from pate_cli.files.protected import PAGE, REGISTRY, REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
@@ -20,6 +20,7 @@ def explain(
     *,
     html: FileName | None = None,
     export_rdp: FileName | None = None,
+    registry: FileName | None = None,
     force: bool = False,
 ) -> None:
     """Say what a report promises, to whom, on what conditions, and what it does not cover.
@@ -30,20 +31,40 @@ def explain(
 
       pate explain labels.report.json --html page.html
     """
-    if html is None and export_rdp is None:
+    if html is None and export_rdp is None and registry is None:
         found = verbs.explain(**asked)
         if not view.quiet:  # a pipe gets the words of a terminal, too
             View(as_json=view.as_json, as_table=not view.as_json).show(found)
         return
-    from pate_cli.disclosure.exchange import rdp_curve
+    from pate_cli.disclosure.exchange import converted, rdp_curve
+    from pate_cli.disclosure.figures import nats
+    from pate_cli.disclosure.registry import as_yaml, blanks, registry_entry
+    from pate_cli.disclosure.report import report_in
 
     with terminal.outputs(force=force) as outputs:
+        if asked["report"] == "-":  # a pipe is read once
+            asked["report"] = report_in("-")
         if html is not None:
             outputs.reserve(html, replaces=PAGE)
             outputs.write(html, verbs.explain(**asked).to_html().encode())
         if export_rdp is not None:
             outputs.reserve(export_rdp, replaces=REPORT)
-            outputs.write(export_rdp, rdp_curve(asked["report"]).to_json().encode())
+            report = report_in(asked["report"])
+            curve = rdp_curve(report)
+            outputs.write(export_rdp, curve.to_json().encode())
+            alone, worst = nats(converted(curve, report.delta)), report.data_independent
+            if worst.method != "renyi":
+                view.note(
+                    f"another accountant gets epsilon {alone} from this curve alone; the report "
+                    f"has {nats(worst.epsilon)}, by a bound on the whole run that is no curve"
+                )
+        if registry is not None:
+            outputs.reserve(registry, replaces=REGISTRY)
+            words = {"title": asked.get("title"), "unit": asked.get("unit")}
+            report = report_in(asked["report"])
+            entry = registry_entry(report, verbs.explain(**asked), **words)
+            outputs.write(registry, as_yaml(entry).encode())
+            view.note(f"left blank for you to fill in: {', '.join(blanks(entry))}")
 
 
 @command(verbs.verify)

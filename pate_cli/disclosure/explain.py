@@ -45,6 +45,7 @@ _SHAPE: Final = frozenset(
     {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
 _NOTHING: Final = "Nothing is promised"
+_HEADING: Final = "Differential privacy of released labels"
 _WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
 _SIGNATURE: Final = """<section class="signature">
 <h2>Signed</h2>
@@ -74,10 +75,15 @@ class Explanation(Result):
     Attributes:
         sections: titles with their sentences, in order.
         promised: whether the report promises anything; if not, its page has no line to sign.
+        title: the title of the explanation; empty for none of its own.
     """
 
     sections: tuple[Section, ...]
     promised: bool
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", printable(self.title))
 
     @property
     def releasable(self) -> bool:
@@ -86,7 +92,8 @@ class Explanation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sections, ready for JSON."""
-        return {"sections": [asdict(section) for section in self.sections]}
+        titled = {"title": self.title} if self.title else {}
+        return titled | {"sections": [asdict(section) for section in self.sections]}
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a table with a row for every sentence: title, text."""
@@ -96,8 +103,10 @@ class Explanation(Result):
 
     def said(self) -> Said:
         """Yield the titles with their sentences."""
+        if self.title:
+            yield Line(self.title, "bold", whole=True)
         for number, section in enumerate(self.sections):
-            if number:
+            if number or self.title:
                 yield Line("")
             yield Line(section.title, "bold")
             for text in section.texts:
@@ -111,7 +120,8 @@ class Explanation(Result):
         """
         page = resources.files("pate_cli.disclosure").joinpath("page.html")
         return Template(page.read_text(encoding="utf-8")).substitute(
-            title=self.sections[0].title,
+            title=html.escape(self.title or self.sections[0].title),
+            heading=html.escape(self.title or _HEADING),
             kind="promise" if self.promised else "none",
             sections="\n".join(map(_as_html, self.sections)),
             signature=_SIGNATURE if self.promised else "",
@@ -144,7 +154,9 @@ def _as_html(section: Section) -> str:
     return f'<section class="{name}">\n<h2>{section.title}</h2>\n<ul>\n{texts}\n</ul>\n</section>'
 
 
-def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
+def explanation_of(
+    report: Report, checks: Sequence[Check], *, title: str | None = None, unit: str | None = None
+) -> Explanation:
     """Return a report in words, in titled sections.
 
     Args:
@@ -164,7 +176,7 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
         ]
     if promised:
         found += [
-            ("Who is protected", _protected(report)),
+            ("Who is protected", _protected(report, unit)),
             ("What it rests on", _premises(report)),
             ("What it does not cover", _not_covered(report)),
             ("What was not checked", _not_checked(report, checks)),
@@ -172,7 +184,7 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
             ("Exactly", _exactly(report)),
         ]
     sections = (Section(title, tuple(texts)) for title, texts in found)
-    return Explanation(tuple(each for each in sections if each.texts), promised)
+    return Explanation(tuple(each for each in sections if each.texts), promised, title or "")
 
 
 def _forged(failed: Sequence[str]) -> Iterator[str]:
@@ -219,6 +231,11 @@ def _done(report: Report) -> Iterator[str]:
     told = {"answers": report.answers, "queries": report.queries, "rows": report.rows}
     run = "" if report.run is None else f" (run {report.run}{began})"
     yield sentence("labelled", run=run, **told)
+    yield from done_in(report)
+
+
+def done_in(report: Report) -> Iterator[str]:
+    """Yield sentences on the teachers, mechanism and noise of each round, and on the program."""
     for number, done in enumerate(report.rounds, 1):
         who = "Teachers" if len(report.rounds) == 1 else f"Round {number}: teachers"
         yield _round(done, report.rows, who)
@@ -245,10 +262,12 @@ def _round(done: Settings, rows: str, who: str) -> str:
     return " ".join(found)
 
 
-def _protected(report: Report) -> Iterator[str]:
+def _protected(report: Report, named: str | None) -> Iterator[str]:
     unit = "each training record" if by_record(report) else "all that one teacher was trained on"
     yield report.adjacency
     yield sentence("unit", unit=unit)
+    if named:
+        yield sentence("unit-named", named=named)
 
 
 def _premises(report: Report) -> Iterator[str]:

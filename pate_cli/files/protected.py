@@ -131,6 +131,7 @@ def beginning(pattern: bytes) -> Replaces:
 
 NOTHING: Final = beginning(rb"(?!)")
 """Replaces no file: for outputs that stay until somebody removes them."""
+REGISTRY: Final = beginning(rb'\{\s*"url_slug"')
 REPORT: Final = beginning(rb'\{\s*"(schema_version"|kind":\s*"pate-(report|rdp-curve)")')
 """Replaces reports, quotes and their curves."""
 PAGE: Final = beginning(rb"<!doctype html")

@@ -281,4 +281,5 @@ def verified(asked: Mapping[str, Any]) -> Verification:
 def explained(asked: Mapping[str, Any]) -> Explanation:
     """Return a report in plain sentences; `asked` has the parameters of `signatures.explain`."""
     found = report_in(asked["report"])
-    return explanation_of(found, list(checks_of(found)))
+    words = {"title": asked["title"], "unit": asked["unit"]}
+    return explanation_of(found, list(checks_of(found)), **words)

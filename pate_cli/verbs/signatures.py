@@ -481,7 +481,9 @@ def verify(
 
 
 @verb("reports.explained")
-def explain(report: Report | File) -> Explanation:
+def explain(
+    report: Report | File, *, title: str | None = None, unit: str | None = None
+) -> Explanation:
     """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
     Use it before you publish a report, or to understand a report of somebody else. It first

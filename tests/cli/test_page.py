@@ -57,3 +57,23 @@ def test_a_report_at_an_address_is_never_replaced(pate, released):
     assert pate("explain", address, "--html", released, "--force").exit_code == 2
     assert Path(released).read_bytes() == before
     assert pate("explain", address, "--html", "page.html").exit_code == 0
+
+
+def test_an_entry_of_the_register_names_what_is_blank(pate, released):
+    given = ("--registry", "entry.yaml", "--title", "Labels of May", "--unit", "one hospital")
+    told = pate("explain", released, *given)
+    assert (told.exit_code, told.stdout) == (0, "")
+    assert told.stderr.startswith(
+        "pate: left blank for you to fill in: url_slug, deployment.basic."
+    )
+    entry = json.loads(Path("entry.yaml").read_text())
+    assert entry["deployment"]["basic"]["name"] == "Labels of May"
+    assert pate("explain", released, *given).exit_code == 6
+    assert pate("explain", released, *given, "--force").exit_code == 0
+    assert pate("explain", released, *given[2:]).stdout.startswith("Labels of May\n\nWhat is")
+
+
+def test_a_pipe_is_read_once_for_all_that_is_written(pate, released):
+    words = ("--html", "page.html", "--export-rdp", "curve.json", "--registry", "entry.yaml")
+    told = pate("explain", "-", *words, input=Path(released).read_text())
+    assert told.exit_code == 0, told.stderr

@@ -40,6 +40,7 @@ HOSTILE = (
     "$title ${style} $$",
 )
 EXTERNAL = pate.Stated(epsilon=0.5, delta=1e-6, adjacency="replace-one", covers="a risk model")
+UNCHECKED = "pate cannot check this"
 SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
@@ -168,6 +169,20 @@ def test_what_failed_a_check_has_nothing_to_sign_and_no_words_of_its_own(kind):
 def test_what_nobody_can_check_is_said():
     told = read(made(), Check("the random draw", OPEN, "its chance is secret")).text
     assert "The random draw: its chance is secret." in told
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_words_of_the_reader_are_texts(words):
+    """A title and a unit, on the page and in the terminal; the numbers stay what they are."""
+    found = explanation_of(made(), (), title=words, unit=words)
+    page, shown = Read(found.to_html()), printable(words)
+    assert {tag for tag, _ in page.tags} <= KNOWN
+    assert (page.of("h1"), page.of("title")) == ([shown], [shown])
+    assert next(iter(found.said())).text == shown
+    texts = [text for section in found.sections for text in section.texts]
+    plain = [text for part in explanation_of(made(), ()).sections for text in part.texts]
+    (own,) = (text for text in texts if text not in plain)
+    assert own == f"In the words of whoever made this explanation, that is {shown}; {UNCHECKED}."
 
 
 def test_the_same_report_gives_the_same_page():

@@ -12,11 +12,11 @@ def main() -> None:
     """Run the command line."""
     with stoppable(), interruptible(SystemExit):
         take_closed_places()
-        # Our matrices are small: threads that numpy starts for large ones would cost a third of a
-        # run, and one that wants more processors has ways of its own.
+        # Threads that numpy starts for large matrices would take a third of a run, and our matrices
+        # are small. Users who want more processors have --workers and --engine.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         bound_reading()
-        # It takes a moment, in which a signal may come.
+        # This import takes a moment, so signals must be handled before it.
         from pate_cli.cli.app import app
 
         escape_unprintable()

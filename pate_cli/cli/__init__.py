@@ -1,1 +1,1 @@
-"""The command line: parse, load, one library call, write. Heavy imports wait inside commands."""
+"""The command line: each command parses options, makes one library call, and writes outputs."""

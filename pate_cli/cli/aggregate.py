@@ -50,26 +50,26 @@ def aggregate(
     votes = asked["votes"]
     if out is None and not dry_run and has_no_name(votes):
         raise UsageError(
-            "votes from a pipe have no name that labels could be called after: give -o FILE, or "
-            "-o - with --report FILE"
+            "votes from a pipe have no name, so give a name for the labels: -o FILE, or -o - with "
+            "--report FILE"
         )
     labels = out or f"{stem_of(votes)}.labels.parquet"
     beside = report if labels == "-" else report or report_beside(labels, votes)
     to = Destination(labels, report=beside, ledger=ledger, label_format=label_format, force=force)
     by_person, refused = terminal.read_by_person(), None
-    # A pipe gets a copy of the report, which lies beside the labels.
+    # The report is a file beside the labels, and a pipe gets a copy of it.
     copies = report is None and labels != "-" and not by_person
     copy = "-" if copies else report if dry_run else None
     summed_up = by_person and "-" not in (report, labels)
     asked["keep_ledger"] = ledger is not None
     going_on = begun(asked.get("checkpoint"))
     if going_on:
-        view.note(f"goes on with the run in {public_name(asked['checkpoint'])}")
+        view.note(f"continues the run in {public_name(asked['checkpoint'])}")
     asked["record"] = record = _record(asked, view)
     with terminal.outputs(force=force) as files:
         if copy is not None:
             files.reserve(copy, replaces=REPORT)
-        # A dry run minds no output that is there.
+        # A dry run ignores outputs that exist already.
         resumed = going_on or dry_run
         publication = to.reserve(files, keeps_report=not dry_run, resumed=resumed)
         with opened(asked, view) as file:
@@ -97,17 +97,17 @@ def aggregate(
 
 
 def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
-    """Say what the run would cost for all votes."""
+    """Print what the run would cost in the worst case."""
     if summed_up:
         terminal.print_words(quote.said())
     else:
-        view.note("dry run: the votes are in order, nothing was drawn or spent")
+        view.note("dry run: the votes are valid, nothing was drawn or spent")
     for warning in quote.warnings:
         view.note(f"warning: {warning}")
 
 
 def _record(asked: dict[str, Any], view: View) -> RecordPlace:
-    """Return the record of the run, which no output may replace, in place of its name."""
+    """Return the record that options name, and remove these options."""
     from pate_cli.verbs.promise import record_of
 
     record = record_of(asked)
@@ -119,7 +119,7 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
 
 
 def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:
-    """Print a table for a person: what was released, and what to do with the files."""
+    """Print a summary for a person: what was released, and what to do with the files."""
     from pate_cli.disclosure.guarantee import summary_of
 
     files = [to.report] if report.refused else [to.labels, to.report]
@@ -141,7 +141,7 @@ def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: R
 def _notes(
     report: Report, to: Destination, *, rows: int, record: RecordPlace, summed_up: bool
 ) -> Iterator[str]:
-    """Yield what was answered and what all runs cost, unless a table says so; and warnings."""
+    """Yield notes on the answers and on the cost of all runs, unless a summary says it."""
     from pate_cli.disclosure.figures import pair
     from pate_cli.disclosure.guarantee import not_asked
 
@@ -162,4 +162,4 @@ def _notes(
         yield "earlier runs: not tracked; --ensemble NAME keeps a record of these votes"
     yield from (f"warning: {warning}" for warning in report.warnings)
     if not report.private:
-        yield "drawn from a fixed seed: NOT private, for tests and papers only"
+        yield "the noise came from a fixed seed: NOT private, for tests and papers only"

@@ -26,24 +26,24 @@ _CLOSING: Final = (
 
 
 class _Commands(TyperGroup):
-    """All commands, each imported when it is called, and no other."""
+    """The group of all commands; a command is only imported when it is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Command | None:
-        """Return a command of that name, if there is one."""
+        """Return the command with this name; None if there is none."""
         del ctx
         return build(cmd_name) if cmd_name in COMMANDS else None
 
     def get_help(self, ctx: Any) -> str:
-        """Return what each command is for."""
+        """Return the help of `pate`, with a line on each command."""
         del ctx
         return helping.of_group(_ABOUT, COMMANDS, _CLOSING)
 
     def main(self, *args: Any, **rest: Any) -> Any:
-        """Run a command line; one that begins with a command is left to that."""
+        """Run a command line; if it begins with a command, that command reads the rest."""
         given = args[0] if args else rest.pop("args", None)
         words = sys.argv[1:] if given is None else list(given)
         with command():
@@ -52,12 +52,12 @@ class _Commands(TyperGroup):
             return super().main(words, **rest)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words up to the command."""
+        """Parse the words before the command."""
         with ending(ctx.command_path, {}):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Refuse what is no command."""
+        """Refuse a word that is not a command."""
         with ending(ctx.command_path, {}):
             return super().invoke(ctx)
 

@@ -1,12 +1,12 @@
 """Commands for Typer, made from the keywords of verbs; each is imported when it is called.
 
-A command is a function that takes `asked`, what was given of the verb's parameters, `view`, how
-the result is to be shown, and by keyword whatever the command line alone has:
+A command is a function. Its argument `asked` has the given parameters of the verb, and `view` says
+how to show the result. Its other arguments are options that only the command line has:
 
     @command(verbs.verify)
     def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None: ...
 
-Typer gets every value as a text, and its keyword turns it into a value and checks it.
+Typer gets every value as a text. The keyword turns the text into a value and checks it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ COMMANDS: Final = {
     "smooth-sensitivity": "How much one teacher could change that cost.",
     "demo": "Labels from real votes that come with it.",
 }
-"""What each is for, in the order of the help."""
+"""The purpose of each command, in the order of the help."""
 _HOMES: Final = {
     "plan": "settings",
     "tune": "settings",
@@ -63,11 +63,11 @@ _HOMES: Final = {
     "cost": "costs",
     "smooth-sensitivity": "costs",
 }
-"""Modules of commands that share one."""
+"""The modules of commands that share a module."""
 
 
 def load(name: str) -> Callable[..., Any]:
-    """Import a command, which is in a module named after it or shared with others."""
+    """Import the function of a command, from its own module or a shared one."""
     home, name = _HOMES.get(name, name), name.replace("-", "_")
     found: Callable[..., Any] = getattr(importlib.import_module(f"pate_cli.cli.{home}"), name)
     return found
@@ -79,15 +79,15 @@ class Command(TyperCommand):
     keywords: Keywords
 
     def get_help(self, ctx: Any, *, everything: bool = False) -> str:
-        """Return the help of the command, with its rare options if `everything` is asked for."""
+        """Return the help of the command; with `everything`, also its rare options."""
         return helping.of_command(
             ctx.command_path, self.help or "", self.keywords, everything=everything
         )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Show help wherever it is asked for; else leave texts as they are to their keywords.
+        """Show the help if any word asks for it; else store values as texts, for their keywords.
 
-        Typer itself would read each of them with a library that takes long to import.
+        Typer itself would convert the values with a library that takes long to import.
         """
         with ending(ctx.command_path, self.keywords):
             if helping.asks_for_help(args):
@@ -102,9 +102,9 @@ class Command(TyperCommand):
         return rest
 
     def _check(self, params: Mapping[str, Any], rest: Sequence[str], path: str) -> None:
-        """UsageError for an argument that is missing, and for one too many."""
+        """Raise UsageError if an argument is missing, or if there are too many."""
         if rest:
-            raise UsageError(tells_more(f"got unexpected extra argument ({' '.join(rest)})", path))
+            raise UsageError(tells_more(f"unexpected extra argument ({' '.join(rest)})", path))
         for name, keyword in self.keywords.items():
             if keyword.default is Keyword.required and params[name] in (None, ()):
                 raise UsageError(tells_more(f"missing {keyword.option}", path))
@@ -118,11 +118,11 @@ class Command(TyperCommand):
 def command(
     verb: Callable[..., Any] | None = None, shown: Sequence[str] = ALL
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command: its options are the verb's parameters, its own, and of `View`.
+    """Turn a function into a command; its options come from the verb, the function and `View`.
 
     Args:
         verb: the verb, if there is one; the function then gets `asked`.
-        shown: the options of `View` that make sense for the command.
+        shown: the options of `View` that the command has.
     """
 
     def made(function: Callable[..., None]) -> Callable[..., None]:
@@ -162,7 +162,7 @@ def keywords_of_command(function: Callable[..., None]) -> Keywords:
 
 @functools.cache
 def build(name: str) -> Command:
-    """Return the Typer command of a name, which is imported for it."""
+    """Import the command with this name, and return it as a Typer command."""
     function = load(name)
     keywords = keywords_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -175,7 +175,7 @@ def build(name: str) -> Command:
 
 
 def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of what was given; what was left out has the verb's default."""
+    """Return the values of the given options; options that are left out are not included."""
     given: dict[str, Any] = {}
     for name, keyword in keywords.items():
         text = texts[name]
@@ -195,7 +195,7 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_typer(keyword: Keyword) -> inspect.Parameter:
-    """Return a flag, a text or a list of texts as Typer wants it."""
+    """Return a keyword as a parameter for Typer: a flag, a text or a list of texts."""
     kind: Any = bool if keyword.flag else list[str] if keyword.several else str
     required = keyword.default is Keyword.required
     about: Any = typer.Argument(metavar=keyword.option, help=keyword.says.help)
@@ -216,17 +216,17 @@ def _for_typer(keyword: Keyword) -> inspect.Parameter:
 
 @contextlib.contextmanager
 def ending(path: str, keywords: Keywords) -> Iterator[None]:
-    """End the program with a line and its documented exit code where anything goes wrong.
+    """If anything goes wrong in the block, end the program with one line and an exit code.
 
     Args:
-        path: how the command is called, such as `pate spent`.
+        path: the command as the user types it, such as `pate spent`.
         keywords: its parameters, whose options messages name.
     """
     with interruptible(typer.Exit):
         try:
             yield
         except BrokenPipeError:
-            # The reader left; closing quietly is what a filter is expected to do.
+            # The reader stopped reading, and a filter is expected to end quietly then.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_BROKEN_PIPE) from None
         except Exception as error:
@@ -239,38 +239,38 @@ def ending(path: str, keywords: Keywords) -> Iterator[None]:
 
 
 def tells_more(text: str, path: str) -> str:
-    """Return what is wrong with a command line, and where help is."""
+    """Return a message about a command line, with the command that shows its help."""
     stop = "" if text.endswith("?") else ";"
     return f"{text}{stop} {path} --help tells more"
 
 
 def _what_happened(error: Exception, path: str, keywords: Keywords) -> tuple[int, str] | None:
-    """Return the exit code of an error and a line about it; None for what Typer itself ends."""
+    """Return the exit code of an error and a line about it; None if Typer handles the error."""
     if isinstance(error, PateError):
         return error.exit_code, str(error)
     if type(error).__module__.partition(".")[0] == "typer":
         refused = hasattr(error, "format_message") and type(error).__name__ != "NoArgsIsHelpError"
         return (UsageError.exit_code, _misuse(error, path, keywords)) if refused else None
     if isinstance(error, MemoryError):
-        what = f"out of memory; {what_was_released()}. Fewer `workers` take less of it"
+        what = f"out of memory; {what_was_released()}. Fewer `workers` need less memory"
         return PateError.exit_code, what
-    if isinstance(error, OSError):  # no defect: what files, folders and devices do to a program
+    if isinstance(error, OSError):  # A problem with a file, folder or device is no bug of pate.
         what = error.strerror or type(error).__name__
         if error.filename is not None:
             what = f"{public_name(os.fsdecode(error.filename))}: {what}"
         elif error.errno == errno.ENOENT:
-            what = "the folder this runs in is gone; change to one that is there"
+            what = "the current folder no longer exists; change to another folder"
         return OutputError.exit_code, f"{what}; {what_was_released()}"
     if os.environ.get("PATE_DEBUG"):
         return None
     return PateError.exit_code, (
         f"internal failure ({type(error).__name__}); {what_was_released()}. "
-        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
+        "Set PATE_DEBUG=1 for a traceback, and make sure that it has no votes before you share it"
     )
 
 
 def _misuse(error: Any, path: str, keywords: Keywords) -> str:
-    """Return in our words why Typer refused a command line."""
+    """Return why Typer refused a command line, in the style of pate's messages."""
     text = str(error.format_message()).strip().rstrip(".")
     if type(error).__name__ == "NoSuchOption" and keywords:
         option = str(error.option_name)

@@ -1,4 +1,4 @@
-"""Commands that look at votes and print nothing public: `pate cost`, `pate smooth-sensitivity`."""
+"""The commands `pate cost` and `pate smooth-sensitivity`, whose results are secret."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def cost(
     plot: FileName | None = None,
     force: bool = False,
 ) -> None:
-    """Say what votes would cost, by step, by order and by query. NOT releasable.
+    """Show the cost of labels of these votes, by step, order and query. NOT releasable.
 
-    pate aggregate --dry-run says what may be published: the cost whatever the votes are.
+    For a cost that may be published, use pate aggregate --dry-run, which prints the worst case.
 
       pate cost votes.parquet --max-queries 300
       pate cost votes.parquet --compare
@@ -48,7 +48,7 @@ def cost(
 
 
 def _promise_table(out: Any, path: str) -> None:
-    """Promise a table by query, which is its owner's alone."""
+    """Reserve the file of the table by query, which is secret."""
     from pate_cli.core.words import LabelFormat
     from pate_cli.files.results import columns_in
 
@@ -60,10 +60,10 @@ def _promise_table(out: Any, path: str) -> None:
 def smooth_sensitivity(
     asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
-    """Say how far one record could move the cost of the votes, by distance. NOT releasable.
+    """Show how far one record could move the cost of these votes, by distance. NOT releasable.
 
-    With --analysis paper it also says whether the published conditions C5 and C6 hold; exit code 4
-    if they fail.
+    With --analysis paper it also checks the published conditions C5 and C6. If they fail, the exit
+    code is 4.
 
       pate smooth-sensitivity votes.parquet --max-queries 300
     """

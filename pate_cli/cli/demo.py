@@ -13,15 +13,15 @@ from pate_cli.verbs.keywords import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
-_TARGET = 1.5  # which these votes pass but once in 10^11 runs
+_TARGET = 1.5  # These votes fail its release test once in 10^11 runs.
 
 
 @command(None, ())
 def demo(*, folder: FileName | None = None) -> None:
-    """Label real votes that come with pate, and say what to look at.
+    """Label real votes that come with pate, and explain the result.
 
-    250 random forests, each trained on 100 census records of its own, vote on whether people earn
-    more than 50,000 dollars. These votes are public; yours are not.
+    250 random forests vote on whether people earn more than 50,000 dollars. Each forest was trained
+    on its own 100 census records. These votes are public; yours are not.
     """
     import pyarrow.parquet as pq
 
@@ -40,7 +40,7 @@ def demo(*, folder: FileName | None = None) -> None:
         out.reserve(votes, mode=0o600)
         out.reserve(labels)
         out.reserve(report)
-        # What others spent on the sample is no part of it.
+        # The demo has its own record, without earlier runs on the sample.
         account = RecordPlace(RecordFile(spent), votes=votes.name, named=True)
         done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
@@ -52,7 +52,7 @@ def demo(*, folder: FileName | None = None) -> None:
     right = (done.labels.labels == truth)[answered].mean()
     terminal.write(
         "250 random forests voted on census records: does somebody earn over 50,000 dollars?\n"
-        f"The same as this command, run in {public_name(place)}:\n\n"
+        f"The demo did the same as this command in {public_name(place)}:\n\n"
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
@@ -70,6 +70,6 @@ def demo(*, folder: FileName | None = None) -> None:
 
 
 def _sample(name: str) -> Path:
-    """A file of sample votes: in the installed package, or beside it in a checkout."""
+    """Return the path of sample votes, in the installed package or beside it in a checkout."""
     installed = _PACKAGE / "sample_votes" / name
     return installed if installed.exists() else _PACKAGE.parent / "sample_votes" / name

@@ -1,4 +1,4 @@
-"""The help of commands: two columns, as wide as the terminal up to 100 columns, without boxes."""
+"""The help of commands, in two columns, as wide as the terminal but at most 100 columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMN: Final = 28
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
-    """Whether help is asked for anywhere among the words of a command."""
+    """Return whether any option among the words of a command asks for help."""
     options = words[: words.index("--")] if "--" in words else words
     return any(word in ("-h", "--help", EVERYTHING) for word in options)
 
@@ -35,11 +35,11 @@ def of_command(
     """Return the help of one command.
 
     Args:
-        path: how the command is called, such as `pate spent`.
+        path: the command as the user types it, such as `pate spent`.
         text: its docstring.
         keywords: its parameters.
         everything: also show the rare options.
-        width: columns; left out, those of the terminal, and at most 100.
+        width: the width in columns; if left out, that of the terminal, and at most 100.
     """
     width = width or _width()
     arguments = [keyword for keyword in keywords.values() if keyword.argument]
@@ -60,7 +60,7 @@ def of_command(
 
 
 def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
-    """Return the help of `pate` itself: what each command is for."""
+    """Return the help of `pate` itself, with a line on each command."""
     width = _width()
     lines = ["Usage: pate COMMAND [OPTIONS]", "", *_paragraphs(text, width), ""]
     lines += _section("Commands", list(commands.items()), width)
@@ -68,7 +68,7 @@ def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
 
 
 def argument(keyword: Keyword) -> str:
-    """Return how a usage line writes an argument."""
+    """Return an argument in the form of a usage line."""
     name = f"{keyword.option}{'...' if keyword.several else ''}"
     return name if keyword.default is Keyword.required else f"[{name}]"
 
@@ -76,7 +76,10 @@ def argument(keyword: Keyword) -> str:
 def entry(
     keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
 ) -> tuple[str, str]:
-    """Return how help writes a parameter, and what it says, with all that there is if asked for."""
+    """Return the name of a parameter in the help, and its text.
+
+    With `everything`, the text also has the choices and the range.
+    """
     argument, value = keyword.argument, keyword.metavar
     spelled = keyword.option if argument else f"{keyword.spelled} {value}".rstrip()
     named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
@@ -88,7 +91,7 @@ def entry(
 
 
 def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:
-    """Return a heading and its entries, in two columns or, where it is narrow, one above."""
+    """Return a heading with its entries in two columns; in a narrow terminal names stand above."""
     if not listed:
         return []
     lines = [_bold(line) for line in _wrapped(f"{title}:", width)]
@@ -104,7 +107,7 @@ def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]
 
 
 def _paragraphs(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a docstring, wrapped; indented ones, which are examples, by themselves."""
+    """Yield the wrapped lines of a docstring; each indented line, an example, stays alone."""
     for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
         if number:
             yield ""
@@ -132,7 +135,7 @@ def _cyan(text: str) -> str:
 
 
 def _coloured() -> bool:
-    """Whether a terminal shows colours and nobody asked for plain text."""
+    """Return whether the help has colours: on a terminal, unless the user wants plain text."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    streams = (sys.stdout, sys.stderr)  # a command without arguments shows its help on stderr
+    streams = (sys.stdout, sys.stderr)  # Without arguments a command shows its help on stderr.
     return not plain and all(stream is not None and stream.isatty() for stream in streams)

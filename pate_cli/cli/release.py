@@ -1,4 +1,4 @@
-"""`pate release`: from ledgers, reports and records to one public report."""
+"""`pate release`: one public report from ledgers, reports and records."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 def release(
     asked: dict[str, Any], view: View, *, report: FileName | None = None, force: bool = False
 ) -> None:
-    """Publish one report for several runs: what they cost together, whatever the votes were.
+    """Publish one report for several runs, with the worst-case cost of all of them together.
 
-    Reports and records may be of tested targets, worst-case runs and releases; with --external
-    whatever else was trained on the same records is in the total, too. Ledgers may also publish a
-    sanitized epsilon of their votes (--release upper), at one Renyi order, fixed before the first
-    label: give --order to every aggregate whose ledgers are to be composed. Every draw is in the
-    record, and a second one from any of the same rounds is refused (exit 7).
+    Give reports or records of any runs. With --external the total also includes other mechanisms
+    that were trained on the same records. From ledgers, you may also publish a sanitized epsilon of
+    their votes (--release upper). This epsilon has one Renyi order, which you must fix before the
+    first label: give the same --order to every aggregate whose ledgers you will compose. The record
+    has every draw, and a second draw from any of the same rounds is refused (exit code 7).
 
       pate release first.report.json second.report.json --report both.report.json
     """
     if asked.get("again") and asked.get("record") is False:
-        raise UsageError("`again` goes with a record of earlier draws; leave out `record` False")
+        raise UsageError("`again` needs a record of earlier draws; leave out `record` False")
     first = Path(public_name(asked["given"][0])).stem.removesuffix(".spent") or "release"
     piped = report == "-" or (report is None and not terminal.read_by_person())
     place = "-" if piped else report or f"{first}.report.json"
@@ -47,7 +47,7 @@ def release(
             out.publish()
         except BaseException as error:
             if done.report.sanitized is not None and done.report.spent is not None:
-                error.add_note("what was drawn stays in the record and counts")
+                error.add_note("the draw stays in the record and counts")
             raise
     summed_up = terminal.read_by_person() and not piped
     for line in _notes(done, summed_up=summed_up):
@@ -57,14 +57,14 @@ def release(
 
 
 def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
-    """Yield what is to be known of a release, but for what a summary says."""
+    """Yield notes on a release, without those that a summary has."""
     total, report = done.ledger, done.report
     if done.joined is not None:
         yield done.joined
     if total is not None and total.draws:
         yield (
-            f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
-            "aggregate --release none --ledger FILE saves that"
+            f"the rounds published {len(total.draws)} epsilon(s) of their own, and this report "
+            "pays for them; aggregate --release none --ledger FILE avoids this"
         )
     if not summed_up:
         yield report.headline()
@@ -73,7 +73,7 @@ def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
 
 
 def _sum_up(done: Released, place: str) -> None:
-    """Print a table for a person: what was released, and what to do with the files."""
+    """Print a summary for a person: what was released, and what to do with the files."""
 
     from pate_cli.disclosure.guarantee import summary_of
 

@@ -1,4 +1,4 @@
-"""Commands that read what was published: `pate explain`, `pate verify` and `pate spent`."""
+"""Commands that read public files: `pate explain`, `pate verify` and `pate spent`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def explain(
     registry: FileName | None = None,
     force: bool = False,
 ) -> None:
-    """Say what a report promises, to whom, on what conditions, and what it does not cover.
+    """Explain in plain words what a report guarantees, to whom, and what it does not cover.
 
-    Checks every number first and says what it could not check. Reads nothing but the public report,
-    so what it says may be published as well. With --html it writes one page that stands by itself,
-    for whoever must sign that labels may be handed out.
+    The command first checks every number, and names what it could not check. It only reads the
+    public report, so its text may be published, too. With --html it writes one page for the person
+    who must sign that the labels may be handed out.
 
       pate explain labels.report.json --html page.html
     """
     if html is None and export_rdp is None and registry is None:
         found = verbs.explain(**asked)
-        if not view.quiet:  # a pipe gets the words of a terminal, too
+        if not view.quiet:  # A pipe gets the same text as a terminal.
             View(as_json=view.as_json, as_table=not view.as_json).show(found)
         return
     from pate_cli.disclosure.exchange import converted, rdp_curve
@@ -69,12 +69,12 @@ def explain(
 
 @command(verbs.verify)
 def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None:
-    """Check a report: its schema, its numbers, the hash of its labels. Needs no votes.
+    """Check a report: its schema, its numbers, and the hash of its labels. Needs no votes.
 
-    Whoever gets labels and report can do it. A line a check: ok, FAILED, not checkable from
-    outside, or not checked because it was not given; then the verdict with the report's own
-    epsilon. Exit code 0 if everything that can be checked holds, 10 if anything failed, with
-    --strict 11 if anything is left.
+    Anybody who gets labels and report can use it. It prints one line per check: ok, FAILED, not
+    checkable without secrets, or not checked because a file is missing. The last line is the
+    verdict with the report's own epsilon. The exit code is 0 if no check failed, and 10 if one
+    failed. With --strict it is 11 if a check could not be made.
 
       pate verify labels.report.json labels.csv
     """
@@ -91,10 +91,10 @@ def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None:
 def spent(
     asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
-    """Show all runs on votes of the same teachers: what was published, and what it cost together.
+    """Show all runs on votes of the same teachers, and what they cost together.
 
-    A record holds nothing of the votes, only settings, outcomes and what runs cost whatever the
-    votes: it may be shown to anybody who may know when they were made, and what files were called.
+    A record has nothing of the votes, only settings, outcomes and worst-case costs. You may show it
+    to anybody who may know the times of runs and the names of files.
 
       pate spent votes.parquet --budget 10
     """

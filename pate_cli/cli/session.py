@@ -1,4 +1,4 @@
-"""`pate session`: votes as JSON lines in, labels as JSON lines out, each paid for before."""
+"""`pate session`: reads votes as lines of JSON, and writes labels as lines of JSON."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ def session(
     strict: bool = False,
     force: bool = False,
 ) -> None:
-    """Ask as you go: votes on stdin and labels on stdout, a JSON object a line.
+    """Ask queries one by one: votes on stdin, labels on stdout, one JSON object per line.
 
-    A line is {"id": "q7", "counts": [3, 240, 7]}, or "counts": {"cat": 240, "dog": 7} by class, or
-    "votes": ["cat", null, "dog"], what each teacher said; with "prior" where there is a public
-    guess. The answer is {"id": "q7", "label": 1, "remaining": 618}, the label null where the
-    teachers do not agree, and comes once what it costs is on disk, in the record. A line that is no
-    query is answered by {"id": "q7", "error": "line 7: ..."} and costs nothing.
+    A query is {"id": "q7", "counts": [3, 240, 7]}. It may have counts by class, "counts": {"cat":
+    240, "dog": 7}, or one vote per teacher, "votes": ["cat", null, "dog"]. A public guess is
+    "prior". The answer is {"id": "q7", "label": 1, "remaining": 618}. The label is null if too few
+    teachers agree, after noise. The cost of an answer is on disk, in the record, before the answer
+    is sent. A line that is not a query costs nothing; its answer is {"id": "q7", "error": "line 7:
+    ..."}.
 
-    The same command goes on where it was; an id that was asked before gets the same answer. What
-    all of it costs is fixed beforehand and holds however the queries are chosen.
+    The same command continues the session, and an id that was asked before gets the same answer.
+    The cost of the whole session is fixed beforehand, and is valid even if queries depend on
+    answers.
 
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
@@ -61,7 +63,7 @@ def session(
                     terminal.write(with_options(lines, keywords))
             except BudgetSpent as error:
                 spent = error
-            if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
+            if terminal.told_to_person():  # This describes votes, so only their owner may see it.
                 for sentence in opened.unmatched.sentences():
                     view.note(sentence)
             if report is not None and opened.asked:
@@ -72,6 +74,6 @@ def session(
 
 def _opening(session: Session) -> str:
     rule = session.rule
-    more = f", up to {rule.most} where few are answered" if rule.most > rule.asks else ""
+    more = f", up to {rule.most} if few get a label" if rule.most > rule.asks else ""
     before = f"; {session.asked} were asked before" if session.asked else ""
     return f"epsilon {rule.epsilon:g} at delta {rule.delta:g} for {rule.asks} queries{more}{before}"

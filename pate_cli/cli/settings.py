@@ -1,4 +1,4 @@
-"""Commands that find settings: `pate plan` before the first vote, `pate tune` on votes."""
+"""Commands that find settings: `pate plan` before there are votes, `pate tune` on votes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from pate_cli.verbs.keywords import FileName
 def plan(
     asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
-    """Say before the first vote which settings to use, and what may be expected. Public.
+    """Find settings and expected answers for a run, before there are votes. Public.
 
-    Of --teachers, --target-epsilon and --answers leave one out: it is found. The answers are those
-    of made-up teachers who are right as often as --agreement says, and the chance of passing is
-    told for the worst of them as well. No votes are looked at.
+    Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. The
+    answers are those of made-up teachers who are right as often as --agreement says. The
+    probability to pass the release test is also given for the worst of these teachers. The command
+    reads no votes.
 
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
@@ -39,8 +40,8 @@ def plan(
 
 
 _WARNING: Final = (
-    "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
-    "votes leaks what the choice says; pate plan looks at none"
+    "NOT RELEASABLE: these settings were chosen on the votes, so they reveal something about them, "
+    "and a run with them does, too; pate plan finds settings without votes"
 )
 
 
@@ -48,9 +49,9 @@ _WARNING: Final = (
 def tune(asked: dict[str, Any], view: View) -> None:
     """Find threshold, noise and rows for a goal. NOT releasable if VOTES are private.
 
-    Searches settings of confident and of gnmax, with the number of queries and the weight of a
-    prior; prints the best ones and their `pate aggregate` line. Before there are votes pate plan
-    answers, and its answers may be published.
+    The command searches settings of confident and gnmax, with the number of queries and the weight
+    of a prior. It prints the best settings, and a `pate aggregate` line with them. If you have no
+    votes yet, use pate plan, whose results may be published.
 
       pate tune votes.parquet --target-epsilon 2
     """
@@ -58,10 +59,10 @@ def tune(asked: dict[str, Any], view: View) -> None:
 
     def interrupted() -> None:
         codes.append(terminal.exit_code(sys.exception()))
-        view.note("interrupted; pricing the best so far")
+        view.note("interrupted; computing the cost of the best settings so far")
 
     if "votes" not in asked:
-        view.note("made-up votes: with others answers, agreement and probabilities differ")
+        view.note("made-up votes: answers, agreement and probabilities will differ for real votes")
     with view.progress("tuning") as advance:
         found = verbs.tune(**asked, progress=advance, interrupted=interrupted)
     if not found.releasable:

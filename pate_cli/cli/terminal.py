@@ -24,25 +24,26 @@ _ENDLESS: Final = 10_000
 
 
 def take_closed_places() -> None:
-    """Let no file that is opened take the place of a standard stream that is closed.
+    """Open the null device for every standard stream that is closed.
 
-    What is written to that stream, by whatever is called, would be written into the file.
+    Otherwise the next opened file would get the descriptor of that stream, and messages to the
+    stream would be written into the file.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
-        except OSError:  # and the first that is free is this one
+        except OSError:  # The next opened file gets this descriptor, which is the first free one.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def escape_unprintable() -> None:
-    """Let no letter that the terminal or a file name's encoding lacks stop a table."""
+    """Escape letters that standard output cannot encode, so that they do not stop a table."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that asks the program to end."""
+    """Raised by a signal that asks the program to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -50,22 +51,22 @@ class Stopped(KeyboardInterrupt):
 
 
 def exit_code(interruption: BaseException | None) -> int:
-    """Return the exit code of an interruption; Ctrl-C may come without a number."""
+    """Return the exit code of an interruption; one without a number counts as Ctrl-C."""
     return 128 + getattr(interruption, "number", signal.SIGINT)
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either.
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that no incomplete output stays behind.
 
-    After the block, when all is said, each ends the program at once and in silence.
+    After the block, each of these signals ends the program at once and without a message.
     """
 
     def stop(number: int, _frame: object) -> None:
         raise Stopped(number)
 
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    # What nohup and its like have set to be ignored stays so.
+    # Signals that are ignored, for example because of nohup, stay ignored.
     taken = [
         number
         for number in numbers
@@ -83,7 +84,7 @@ def stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
-    """Say of an interruption what it left behind; `ended` by the exit code goes on its way."""
+    """On an interruption, print what was released, and raise `ended` of the exit code."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -99,14 +100,14 @@ def write(text: str) -> None:
     """Write a text to stdout.
 
     Raises:
-        OutputError: there is no standard output, or no place there.
+        OutputError: standard output is closed, or has no room.
     """
     with _standard_output():
         sys.stdout.write(text)
 
 
 def print_words(said: Said) -> None:
-    """Print lines, facts and tables on stdout; errors as `write`."""
+    """Print lines, pairs and tables on stdout; raise the errors of `write`."""
     with _standard_output():
         from rich.console import Console
 
@@ -114,10 +115,10 @@ def print_words(said: Said) -> None:
 
         class Printer(Console):
             def on_broken_pipe(self) -> None:
-                """Leave it to the command line, which knows what is expected of a filter."""
+                """Raise the error again, because `ending` handles broken pipes."""
                 raise BrokenPipeError
 
-        # A pipe has no end; without a height rich takes a dumb terminal for one of 80 columns.
+        # A pipe has no width. Without a height, rich assumes 80 columns for a dumb terminal.
         width, height = shutil.get_terminal_size((_ENDLESS, 24))
         on_terminal(Printer(width=width, height=height), said)
 
@@ -135,26 +136,25 @@ def _standard_output() -> Iterator[None]:
 
 
 def read_by_person() -> bool:
-    """Whether standard output is a terminal."""
+    """Return whether standard output is a terminal."""
     return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
 
 
 def told_to_person() -> bool:
-    """Whether standard error is a terminal, where nothing of what is said is kept."""
+    """Return whether standard error is a terminal, which does not keep the messages."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
 def refuse_closed() -> None:
-    """OutputError where there is no standard output."""
+    """Raise OutputError if standard output is closed."""
     if sys.stdout is None or sys.stdout.closed:
         raise OutputError("cannot write standard output: it is closed")
 
 
 def say(message: str) -> None:
-    """One line on stderr, if it can be written: a closed or full stderr must not stop a run.
+    """Write one line to stderr; a closed or full stderr is ignored, so that it stops no run.
 
-    What a name may hold beside letters must not break the line or command the terminal, nor give
-    away a password.
+    Line breaks, commands to the terminal and passwords in the message are escaped or removed.
     """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pate: {withheld(printable(message))}\n")
@@ -163,7 +163,7 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
-    """A transaction of outputs; `what_was_released` knows whether any have left for good."""
+    """Yield a transaction of outputs, which `what_was_released` can report on."""
     from pate_cli.files.outputs import Outputs
 
     out = Outputs(force=force)
@@ -174,15 +174,16 @@ def outputs(*, force: bool) -> Iterator[Outputs]:
 
 @contextlib.contextmanager
 def command() -> Iterator[None]:
-    """One command, whose outputs know what it reads, and `what_was_released` knows the outputs.
+    """Run one command, so that its outputs know its inputs, and messages know its outputs.
 
-    UsageError where a file that is read is standard output, too: what is printed goes there.
+    Raises:
+        UsageError: an input of the command is the file behind standard output.
     """
     from pate_cli.files.protected import places_of, watched
 
     outs: list[Outputs] = []
     _ANSWERED.set(False)
-    _OUTPUTS.set(outs)  # and known after the command, too, until there is another
+    _OUTPUTS.set(outs)  # Messages after the command need these outputs, too.
     try:
         with watched() as inputs, warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
@@ -195,19 +196,19 @@ def command() -> Iterator[None]:
 
 
 def notes_of(error: BaseException) -> str:
-    """Return notes that an error got on its way, to go behind its message."""
+    """Return the notes of an error, in the form in which they follow its message."""
     return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
 def answered() -> None:
-    """Note that something has left on standard output that is in the record of what was spent."""
+    """Note that an answer was sent to standard output; the record has its cost."""
     _ANSWERED.set(True)
 
 
 def what_was_released() -> str:
-    """Return whether anything has left for good, for a message about an interruption."""
+    """Return a phrase on what was released, for a message about an interruption."""
     if _ANSWERED.get():
-        return "what was answered is in the record"
+        return "all answers that were sent are in the record"
     if any(out.released for out in _OUTPUTS.get([])):
-        return "outputs left already: count this run as spent"
+        return "some outputs were released already: count this run as spent"
     return "nothing was released"

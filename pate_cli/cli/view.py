@@ -1,4 +1,4 @@
-"""How a command line wants votes read and results shown: notes, JSON, a table, a picture."""
+"""Options on how commands show results, and the opening of votes for commands."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ QUIET: Final = ("quiet",)
 
 @dataclass(frozen=True)
 class View:
-    """Options about output that commands share, and what follows from them.
+    """Options about output that all commands share.
 
     Attributes:
-        as_json: JSON, also on a terminal.
-        as_table: the table of a terminal, also through a pipe.
-        quiet: no progress, notes or summary.
+        as_json: print JSON, even on a terminal.
+        as_table: print the table for a terminal, even into a pipe.
+        quiet: print no progress, notes or summary.
     """
 
     as_json: bool = False
@@ -39,7 +39,7 @@ class View:
 
     @property
     def for_person(self) -> bool:
-        """Whether a person reads standard output, and gets no JSON there."""
+        """Return whether results are printed as text for a person, and not as JSON."""
         return self.as_table or (terminal.read_by_person() and not self.as_json)
 
     def note(self, message: str) -> None:
@@ -52,7 +52,7 @@ class View:
         return progress(what, total, quiet=self.quiet)
 
     def show(self, result: Result) -> None:
-        """Write a result to stdout: its words for a person, JSON for a pipe or on request."""
+        """Write a result to stdout: text for a person, JSON for a pipe or on request."""
         if self.for_person:
             terminal.print_words(result.said())
         else:
@@ -60,7 +60,7 @@ class View:
 
 
 def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
-    """Promise a picture, where one is wanted; one that shows votes is its owner's alone."""
+    """Reserve the file of a picture, if one is wanted; pictures of votes have mode 0600."""
     if plot is not None:
         from pate_cli.disclosure.pictures import check_plot
 
@@ -69,7 +69,7 @@ def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
 
 
 def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
-    """Write a picture, where one is wanted; only then is it drawn."""
+    """Draw and write a picture, if one is wanted."""
     if plot is not None:
         from pate_cli.disclosure.pictures import encode_picture
 
@@ -78,10 +78,10 @@ def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
 
 @contextlib.contextmanager
 def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
-    """Open the votes, and leave them in `asked` in place of their name and of how they are read.
+    """Open the votes, and store them in `asked` in place of their name and reading options.
 
-    To a person at a terminal alone it says which votes count as missing: that is a secret of the
-    votes, and what goes elsewhere may be kept or shown to others.
+    It also says which votes count as missing, but only on a terminal. This describes the votes, and
+    other places may keep it or show it to others.
     """
     from pate_cli.mechanisms import mechanism_class
     from pate_cli.verbs.request import reading

@@ -1,4 +1,4 @@
-"""The arrays that functions take and return, by what is in them, and what their rows stand for."""
+"""Types of the arrays that functions take and return, and vote histograms in two forms."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Ids: TypeAlias = Ints | tuple[str, ...]
 """Query ids of consecutive rows: whole numbers or texts."""
 
 LabelArray: TypeAlias = NDArray[np.int32]
-"""One class a query, or NO_LABEL."""
+"""One class per query, or NO_LABEL."""
 
 NO_LABEL: Final = -1
-"""Label of a query that was refused."""
+"""The label of a query without an answer."""
 
 SOURCES: Final = ("teachers", "student", "none", "not asked")
 """Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody.
 
-A query of source "none" was asked and not answered. One that was not asked stands after the rows
-that a run was limited to: nothing of its votes was read, and nothing was spent on it.
+A query with source "none" was asked but not answered. A query with source "not asked" comes after
+the rows that the run was limited to. The run did not use its votes, and spent nothing on it.
 """
 
 DENSE_CLASSES = 10_000
-"""Histograms of more classes are kept by the classes that have votes, whatever file they are from.
+"""With more classes than this, histograms only store the classes that have votes.
 
 The number of classes is public, so it may decide how noise is drawn; the votes may not.
 """
@@ -49,13 +49,13 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
     """Return each value, or each slice along an axis, once and in ascending order.
 
-    Where nothing else is asked of it, `np.unique` looks whether they are masked, and for that
-    imports what takes a twentieth of a short run.
+    Without `return_counts`, `np.unique` imports the module of masked arrays, which takes a
+    twentieth of a short run.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 
 
-# Numpy's own reductions take five times as long along rows, or over so few columns.
+# For so few columns, numpy's own reductions take five times as long.
 _SHORT: Final = 32
 
 
@@ -79,9 +79,9 @@ def column_ends(values: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts:
-    """Vote histograms by the classes that have votes. SECRET.
+    """Vote histograms that only store the classes with votes. SECRET.
 
-    The same rows cut elsewhere may be wider or narrower: entries beyond a row's own are padding.
+    All rows have as many entries as the longest row needs; the other entries are padding.
 
     Attributes:
         labels: classes with votes, ascending in each row, then `classes` as padding; [queries,
@@ -96,15 +96,15 @@ class SparseCounts:
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
-        """Return dense histograms [queries, classes] by the classes that have votes."""
+        """Return the sparse form of dense histograms [queries, classes]."""
         rows, labels = np.nonzero(counts)
         return cls.of_entries(rows, labels, counts[rows, labels], counts.shape)
 
     @classmethod
     def of_votes(cls, votes: Ints, classes: int, weights: Ints | None = None) -> Self:
-        """Count labels [queries, teachers] below `classes`; negative where there is no vote.
+        """Count votes [queries, teachers], which are below `classes`, or negative if missing.
 
-        With `weights` [teachers], ≥ 1, a vote counts for that many.
+        With `weights` [teachers], ≥ 1, a vote of a teacher counts as many votes as its weight.
         """
         rows, at = np.nonzero(votes >= 0)
         each = np.ones_like(rows) if weights is None else weights[at]
@@ -112,7 +112,14 @@ class SparseCounts:
 
     @classmethod
     def of_entries(cls, rows: Ints, labels: Ints, votes: Ints, shape: tuple[int, ...]) -> Self:
-        """Return the sums of votes by row and label, all [entries]; shape is (queries, classes)."""
+        """Return histograms of votes by row and class.
+
+        Args:
+            rows: the row of each entry, [entries].
+            labels: the class of each entry, [entries].
+            votes: the votes of each entry, [entries]; entries of one row and class are added.
+            shape: (queries, classes).
+        """
         key, inverse = np.unique(rows * np.int64(shape[1]) + labels, return_inverse=True)
         summed = np.bincount(inverse, votes, minlength=key.size).astype(np.int64)
         rows, labels = np.divmod(key, np.int64(shape[1]))
@@ -125,7 +132,7 @@ class SparseCounts:
         return cls(padded, found, shape[1])
 
     def plus(self, rows: Ints, labels: Ints, votes: Ints) -> SparseCounts:
-        """Return these histograms with more votes by row and label, all [entries]."""
+        """Return these histograms plus more votes, each with its row and class, all [entries]."""
         own, place = np.nonzero(self.counts)
         return SparseCounts.of_entries(
             np.concatenate([own, rows]),
@@ -161,10 +168,10 @@ class SparseCounts:
         return self.classes - self.voted
 
     def without_votes(self, place: Ints) -> Ints:
-        """Return the j-th class without a vote of each row, [queries]; j is below `zeros`.
+        """Return the j-th class without votes of each row, [queries]; j = `place` is below `zeros`.
 
-        Below the class ℓ that is the i-th with votes there are ℓ − i without: so many of those
-        with votes stand before the j-th without as have ℓ − i ≤ j.
+        Below the i-th class with votes, ℓ, there are ℓ − i classes without votes. So the classes
+        with votes before the j-th class without votes are those with ℓ − i ≤ j.
         """
         before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
         before &= self.labels < self.classes
@@ -182,7 +189,7 @@ Histograms: TypeAlias = Counts | SparseCounts
 
 
 def compact(histograms: Histograms) -> Histograms:
-    """Return dense histograms of over DENSE_CLASSES classes as sparse ones, others as they are."""
+    """Return sparse histograms if there are more than DENSE_CLASSES classes, else the same ones."""
     if isinstance(histograms, SparseCounts) or histograms.shape[1] <= DENSE_CLASSES:
         return histograms
     return SparseCounts.of(histograms)
@@ -194,7 +201,7 @@ def dense(histograms: Histograms) -> Counts:
 
 
 def stacked(parts: Sequence[Histograms]) -> Histograms:
-    """Return the rows of several histograms, at least one and all in the same form, in one."""
+    """Return one array of histograms with the rows of several, which all have the same form."""
     sparse = [part for part in parts if isinstance(part, SparseCounts)]
     if not sparse:
         return np.concatenate([dense(part) for part in parts]).astype(np.int64)
@@ -213,7 +220,7 @@ def stacked(parts: Sequence[Histograms]) -> Histograms:
 
 
 def row_width(histograms: Histograms) -> int:
-    """Return how many numbers a row takes: its classes, or the entries of sparse histograms."""
+    """Return how many numbers a row has: its classes, or its entries in sparse histograms."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
     return counts.shape[-1]
 
@@ -221,20 +228,20 @@ def row_width(histograms: Histograms) -> int:
 def largest_two(histograms: Histograms) -> Counts:
     """Return the second largest and the largest count of each query, [queries, 2]."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
-    if counts.shape[1] < 2:  # entries of few sparse rows: some class has no vote
+    if counts.shape[1] < 2:  # All votes of each row are for one class.
         return np.pad(counts, ((0, 0), (1, 0)))
     return np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
 
 
 def votes_for(histograms: Histograms, labels: Ints) -> Counts:
-    """Return how many votes the class in `labels` [queries] has on each query, [queries]."""
+    """Return the votes for the class in `labels` on each query, [queries]."""
     if not isinstance(histograms, SparseCounts):
         return np.take_along_axis(histograms, labels[:, None], axis=1)[:, 0].astype(np.int64)
     return np.where(histograms.labels == labels[:, None], histograms.counts, 0).sum(axis=1)
 
 
 def winners(histograms: Histograms) -> Ints:
-    """Return the class with most votes on each query, the first of several, [queries]."""
+    """Return the class with the most votes on each query, [queries]; the first one in a tie."""
     if not isinstance(histograms, SparseCounts):
         return np.asarray(np.argmax(histograms, axis=1), dtype=np.int64)
     best = np.argmax(histograms.counts, axis=1)[:, None]
@@ -243,18 +250,18 @@ def winners(histograms: Histograms) -> Ints:
 
 
 CLASSES: Final = 2
-"""The classes of a label: 0 where it is not given to the query, and 1 where it is."""
+"""With several labels per query, a label has two classes: 1 if the query has it, 0 if not."""
 
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The labels of every query, each of them given or not; all of it public.
+    """The labels of a query that has several, each of them yes or no; public.
 
     Row r of a file is label r % count of query r // count, and its classes are no and yes.
 
     Attributes:
-        count: L, how many labels there are, at least 1.
-        names: of the labels, [count], each once; None where they have none but their numbers.
+        count: L, the number of labels, at least 1.
+        names: the names of the labels, [count], all different; None if they have no names.
     """
 
     count: int = field(metadata={"name": "labels_per_query"})  # as documents call it
@@ -267,14 +274,17 @@ class LabelSet:
             raise ParameterError(f"there must be at least 1 label, got {self.count}")
         if self.names is not None and len(set(self.names)) != self.count:
             raise ParameterError(
-                f"{len(self.names)} names for {self.count} labels: each label needs one of its own"
+                f"{len(self.names)} names for {self.count} labels: each label needs its own name"
             )
 
     def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """Return labels of whole queries by query: 1, 0 or NO_LABEL; [queries, count]."""
+        """Return labels of whole queries in one row per query, [queries, count].
+
+        Each is 1, 0 or NO_LABEL.
+        """
         return labels.reshape(-1, self.count).astype(np.int8)
 
 
 def rows_of(label_set: LabelSet | None) -> str:
-    """Return a word for rows of votes: queries, or pairs of a query and a label."""
+    """Return the word for rows of votes: queries, or pairs of a query and a label."""
     return "queries" if label_set is None else "pairs of query and label"

@@ -1,6 +1,6 @@
-"""Numbers from Arrow's arrays to numpy's and back, and what Arrow computes.
+"""Convert between arrays of Arrow and numpy without importing pandas.
 
-pyarrow's own ways import pandas wherever it is installed, which takes longer than numpy does.
+pyarrow's own functions import pandas if it is installed, which takes longer than importing numpy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import ParameterError
 
-_MOST_BYTES: Final = 2**31 - 1  # to which the 32 bits of an offset reach
+_MOST_BYTES: Final = 2**31 - 1  # Arrow stores offsets of texts in 32 bits.
 
 
 def values_of(column: Any) -> NDArray[Any]:
-    """Return an Arrow array of numbers or bools without nulls; a view where there can be one."""
+    """Return an Arrow array of numbers or bools without nulls as numpy's, if possible as a view."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type
@@ -33,12 +33,12 @@ def values_of(column: Any) -> NDArray[Any]:
 
 
 def filled(column: Any, value: int) -> NDArray[Any]:
-    """Return an Arrow array of int32, with a number where it has nulls."""
+    """Return an Arrow array of int32 as a numpy array, with a number in place of nulls."""
     return values_of(column.fill_null(column_of(np.array([value], dtype=np.int32))[0]))
 
 
 def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Any:
-    """Return numbers as an Arrow array, null where there are gaps."""
+    """Return numbers as an Arrow array, with nulls where `gaps` is True."""
     valid = None if gaps is None else pa.py_buffer(np.packbits(~gaps, bitorder="little"))
     whole = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [valid, whole])

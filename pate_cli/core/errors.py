@@ -1,11 +1,11 @@
-"""The one error tree: every class carries the exit code the command line returns for it.
+"""All classes of errors; each has the exit code that the command line returns for it.
 
-What messages show of files and of what users say is escaped and shortened here: a name may hold a
-line feed, a command to the terminal, thousands of letters, or a password.
+This module also escapes and shortens names and values in messages, because a name may contain a
+line break, a command to the terminal, thousands of letters, or a password.
 
-Credentials of addresses are looked for in two ways: in one name, whatever letters it holds, and in
-a text in which names may stand, where a blank ends each. The first is for whoever shows a name; the
-second stands behind every message, for what another library says of an address in words of its own.
+Credentials of addresses are removed in two ways: from a single name, which may contain any letters,
+and from a text, in which a blank ends each name. Code that shows a name uses the first. Every
+message uses the second, because texts of other libraries may quote an address.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _LONGEST_MESSAGE: Final = 600
 
 
 def quoted(value: object) -> str:
-    """Return the repr of a name, or of whatever stands in its place, at most 60 letters long."""
+    """Return the repr of a name or a value, shortened to at most 60 letters."""
     return shortened(repr(value))
 
 
 def shortened(text: str, most: int = _LONGEST_NAME) -> str:
-    """Return a text of at most so many characters: of a longer one its beginning and its end.
+    """Return a text with at most `most` characters; a longer text loses its middle.
 
-    Credentials go first: of an address that is cut nobody could tell where they end.
+    Credentials are removed first, because in a shortened address their end could not be found.
     """
     text, tail = withheld(text), most // 3
     return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
 
 
 def printable(text: str) -> str:
-    """Return a text on one line; what would break it or command a terminal is spelled out."""
+    """Return a text on one line; line breaks and commands to the terminal are escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class PateError(Exception):
-    """Raised when `pate` refuses: one line that says what is wrong and what to do about it.
+    """Raised when `pate` refuses something; the message says what is wrong and what to do.
 
-    Catch it around any call of the library, to tell such a refusal from a bug. The line is
-    printable and of bounded length, whatever the call was given.
+    Catch it around any call of the library, to distinguish a refusal from a bug. The message is one
+    printable line of limited length.
 
         >>> try:
         ...     pate.aggregate([[90, 8, 2]], layout="counts", delta=2.0)
@@ -56,63 +56,63 @@ class PateError(Exception):
 
 
 class UsageError(PateError):
-    """A flag or a combination of flags that makes no sense."""
+    """Raised if a keyword or a combination of keywords makes no sense."""
 
     exit_code = 2
 
 
 class ParameterError(UsageError, ValueError):
-    """A number outside its admissible range; the message echoes it and names the range."""
+    """Raised if a number is out of range; the message has the number and the range."""
 
 
 class VoteError(PateError):
-    """The vote file cannot be read as votes; messages cite rows, never votes."""
+    """Raised if a file cannot be read as votes; messages name rows, but never quote votes."""
 
     exit_code = 3
 
 
 class NotOpenedError(VoteError):
-    """A file of votes that whoever reads cannot open: on a worker it may be somewhere else."""
+    """Raised if a file of votes cannot be opened; on a worker it may have another path."""
 
 
 class LedgerError(PateError):
-    """A ledger file that is truncated, foreign, newer than this tool, or does not fit others."""
+    """Raised if a ledger or record is damaged, newer than this tool, or does not fit others."""
 
     exit_code = 3
 
 
 class ReportError(PateError):
-    """A file that is no report of this tool, or one it cannot read."""
+    """Raised if a file is not a report, or cannot be read."""
 
     exit_code = 3
 
 
 class MismatchError(PateError):
-    """A report that does not agree with itself, or with the labels it came with."""
+    """Raised if a report contradicts itself, its labels or its record."""
 
     exit_code = 10
 
 
 class UncheckedError(PateError):
-    """Something of a report was not checked, and `--strict` asks that all of it is."""
+    """Raised under `--strict` if some checks of a report could not be made."""
 
     exit_code = 11
 
 
 class ValidityError(PateError):
-    """An assumption of a theorem fails, so the number it would give cannot be trusted."""
+    """Raised if a condition of a published theorem fails, so that its result may be wrong."""
 
     exit_code = 4
 
 
 class UnreachableError(PateError):
-    """A privacy target below what the settings can reach, or a budget that is exhausted."""
+    """Raised if a privacy target cannot be reached, or a budget would be exceeded."""
 
     exit_code = 5
 
 
-class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no fault
-    """Raised by a session that may ask no more: all that it was opened for is spent.
+class BudgetSpent(UnreachableError):  # noqa: N818 - the usual end of a session, not an error
+    """Raised by a session that may ask no more queries, because it has spent its target.
 
     >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
     >>> with pate.Session(**given, target_epsilon=1, record="asked.spent.json") as session:
@@ -126,9 +126,9 @@ class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no f
 
 
 class CeilingError(UnreachableError):
-    """A run of which nothing is promised but an epsilon that promises practically nothing.
+    """Raised if a run without `max_epsilon` could cost so much that it protects hardly anybody.
 
-    `epsilon`, given as `max_epsilon`, is how one asks for it by name.
+    To run it anyway, give its attribute `epsilon` as `max_epsilon`.
     """
 
     def __init__(self, message: str, *, epsilon: float) -> None:
@@ -137,40 +137,40 @@ class CeilingError(UnreachableError):
 
 
 class OutputError(PateError):
-    """An output exists already or cannot be written."""
+    """Raised if an output exists already or cannot be written."""
 
     exit_code = 6
 
 
 class SpentError(PateError):
-    """The ledger was released before; a second draw would have to be paid for."""
+    """Raised if a ledger was released before, because a second draw costs more privacy."""
 
     exit_code = 7
 
 
 class EngineError(PateError):
-    """The work cannot be done where it should be: no workers, cluster or random numbers."""
+    """Raised if workers or a cluster fail, or if the system gives no random numbers."""
 
     exit_code = 9
 
 
-# A path has lost the second slash, and may have gained a folder in front.
+# An address that was treated as a path has lost its second slash, and may follow a folder.
 _ROOT: Final = r"(?<=[A-Za-z0-9+.-]{2}):(/+)"
 _NAME: Final = re.compile(_ROOT + r"(.*)", re.DOTALL)
 _IN_TEXT: Final = re.compile(_ROOT + r"([^\s/]\S*)")
 _HOST: Final = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
-# A quotation mark, or what ends a sentence, is no part of a query.
+# A quotation mark or the end of a sentence is not part of an address.
 _END: Final = re.compile(r"""['"`)\]}>.,:;]*$""")
 _LOCAL: Final = "file"
 
 
 def without_credentials(name: str) -> str:
-    """Return an address without user, password, query and fragment, any other name as it is."""
+    """Return an address without user, password, query and fragment; other names do not change."""
     return _NAME.sub(lambda found: f":{found[1]}{_bare(found, found[2])}", name, count=1)
 
 
 def withheld(text: str) -> str:
-    """Return a text in which the credentials of every address are left out."""
+    """Return a text without the credentials of the addresses in it."""
     return _IN_TEXT.sub(_shown, text)
 
 
@@ -181,9 +181,9 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _bare(found: re.Match[str], rest: str) -> str:
-    """Return the rest of an address behind its slashes, without what may be secret."""
+    """Return the part of an address after its slashes, without possible secrets."""
     local = found.string.startswith(_LOCAL, max(0, found.start() - len(_LOCAL)))
-    # Of a path no folder is a host, but one that holds a password.
+    # In the path of a local file the first folder is not a host, unless it contains a password.
     if not local or len(found[1]) == 2 or re.match("[^/]*:[^/]*@", rest):
         rest = _without_user(rest)
     return re.split("[?#]", rest, maxsplit=1)[0]
@@ -196,6 +196,6 @@ def _without_user(rest: str) -> str:
         return rest
     if at and ":" not in user:
         return rest[len(user) + 1 :]
-    # A password may hold a slash or a question mark that should have been escaped.
+    # A password may contain a slash or a question mark that was not escaped.
     _, at, after = rest.rpartition("@")
     return after if at else rest[len(authority) :]

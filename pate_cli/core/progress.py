@@ -1,4 +1,4 @@
-"""How far the work is: a bar at a terminal and in a notebook, elsewhere nothing."""
+"""A progress bar in a terminal or a notebook; elsewhere there is none."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 _ROOMY: Final = 60
-"""Columns of a terminal from which on there is a bar beside the numbers."""
+"""A terminal with at least this many columns shows a bar beside the numbers."""
 
 
 @dataclass
 class Counter:
-    """A count of steps that are done.
+    """A counter of finished steps.
 
-    Call it with how many more are done, then with how many there are once that is known.
+    Call it with the number of newly finished steps, and with the total once it is known.
 
     Attributes:
-        what: what is done.
-        total: how many steps that takes; None where it is not known.
-        show: draws how far it is for whoever looks; None where nobody does.
-        done: how many of them are.
+        what: the work, in words.
+        total: the number of all steps; None if it is not known.
+        show: draws the progress; None if nobody sees it.
+        done: the number of finished steps.
     """
 
     what: str
@@ -32,7 +32,7 @@ class Counter:
     done: int = 0
 
     def __call__(self, done: int, of: int | None = None, /) -> None:
-        """Count so many more steps."""
+        """Add finished steps, and set the total to `of` if it is given."""
         self.done += done
         self.total = self.total if of is None else of
         if self.show is not None:
@@ -40,24 +40,24 @@ class Counter:
 
     @property
     def numbers(self) -> str:
-        """Return how many steps are done, of how many if that is known."""
+        """Return the number of finished steps as text, with the total if it is known."""
         return f"{self.done}" if self.total is None else f"{self.done}/{self.total}"
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[Counter]:
-    """Show a bar with an estimate of the time left to whoever looks; it is wiped in the end.
+    """Show a bar with an estimate of the remaining time, and remove the bar in the end.
 
-    Where nobody knows how much there is to do, it may be nothing: then it begins with the first.
+    If the total is not known, the bar appears with the first finished step.
 
     Args:
-        what: what is done.
-        total: how many steps that takes; None where it is not known yet.
+        what: the work, in words.
+        total: the number of all steps; None if it is not known yet.
         quiet: show nothing.
     """
     with contextlib.ExitStack() as held:
         counter = Counter(what, total)
-        # The cell of a notebook has a kernel to show it.
+        # Only a notebook has a kernel, which can show the bar below a cell.
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if not quiet and hasattr(shell, "kernel"):
             counter.show = held.enter_context(_bar_in_notebook())
@@ -70,13 +70,13 @@ def progress(what: str, total: int | None = None, *, quiet: bool = False) -> Ite
 
 @contextlib.contextmanager
 def _bar_at_terminal() -> Iterator[Callable[[Counter], None]]:
-    """Yield what draws a bar on stderr, with the time that is left."""
+    """Yield a function that draws a bar on stderr, with the remaining time."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    picture = (BarColumn(),) if console.width >= _ROOMY else ()  # numbers come first
+    picture = (BarColumn(),) if console.width >= _ROOMY else ()  # Numbers matter more than a bar.
     columns = (TextColumn("{task.description}"), *picture, TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task("", total=None)
@@ -94,8 +94,8 @@ def _bar_at_terminal() -> Iterator[Callable[[Counter], None]]:
 
 @contextlib.contextmanager
 def _bar_in_notebook() -> Iterator[Callable[[Counter], None]]:
-    """Yield what draws a bar below the cell of a notebook."""
-    shows = importlib.import_module("IPython.display")  # which every notebook has
+    """Yield a function that draws a bar below the cell of a notebook."""
+    shows = importlib.import_module("IPython.display")  # Every notebook has this module.
     drawn = shows.display(shows.HTML(""), display_id=True)
 
     def show(counter: Counter) -> None:

@@ -1,4 +1,4 @@
-"""Words of a result: lines, facts and tables, said once and shown by a terminal or a notebook."""
+"""The text of a result, as lines, pairs and tables that a terminal or a notebook can show."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Line:
     """A line of text.
 
     Attributes:
-        text: it may be long.
-        style: how a terminal that has colours shows it, such as `bold`.
-        whole: it is never wrapped: a command to copy, or a check with its outcome.
-        hangs: it is wrapped as a paragraph of at most 80 columns, indented.
-        first: what stands before the text in a style of its own.
+        text: the text, of any length.
+        style: the style on a terminal with colours, such as `bold`.
+        whole: the line is never wrapped; for a command to copy, or a check with its outcome.
+        hangs: the text is wrapped as an indented paragraph of at most 80 columns.
+        first: a text before it and the style of that text.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs by name, in two columns."""
+    """Names with texts, in two columns."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -52,10 +52,10 @@ class Grid:
 
     Attributes:
         title: the line above it.
-        heads: of the columns.
-        rows: a cell for each head.
-        words: how many columns, from the left, are words; the others are numbers.
-        bold: the row to emphasise.
+        heads: the heads of the columns.
+        rows: the rows, with one cell per column.
+        words: how many columns from the left are words; the others are numbers.
+        bold: the number of a row to emphasise; None for none.
     """
 
     title: str
@@ -79,7 +79,7 @@ def texts_of(module: str, name: str) -> dict[str, dict[str, str]]:
 
 
 def on_terminal(console: Console, said: Said) -> None:
-    """Print words at the width of a terminal, which cuts none of them."""
+    """Print the text of a result at the width of a terminal, without cutting any word."""
     from rich.text import Text
 
     for each in said:
@@ -92,12 +92,12 @@ def on_terminal(console: Console, said: Said) -> None:
 
 
 def as_html(said: Said) -> str:
-    """Return words for a notebook, with everything escaped."""
+    """Return the text of a result as HTML for a notebook, with everything escaped."""
     return "".join(map(_html, said))
 
 
 def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
-    """Yield lines that have the width of a terminal, as pieces with their styles."""
+    """Yield lines that fit the width of a terminal, as pieces with their styles."""
     if isinstance(each, Line):
         for line in _wrapped(each.text, min(console.width, _PARAGRAPH), "  ", "    "):
             yield [(line, "")]
@@ -112,7 +112,7 @@ def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Return a text in lines of a width, indented; no word and no number is cut."""
+    """Return a text as indented lines of at most this width; words and numbers are never cut."""
     return textwrap.wrap(
         printable(text),
         width,
@@ -126,7 +126,7 @@ def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str
 def _lines(grid: Grid, width: int, rule: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a table with their styles.
 
-    Columns that do not fit the width go to a second table below, beside the first column again.
+    Columns that do not fit the width go to a second table below, which repeats the first column.
     """
     cells = [list(map(printable, row)) for row in (grid.heads, *grid.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -153,7 +153,7 @@ def _row(row: Sequence[str], columns: Iterable[int], widths: Sequence[int], word
 
 
 def _panels(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Return which columns stand beside the first in each of the tables."""
+    """Return the columns of each table, without the first column, which every table has."""
     panels: list[list[int]] = [[]]
     used = widths[0]
     for column in range(1, len(widths)):

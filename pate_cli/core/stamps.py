@@ -1,4 +1,4 @@
-"""The version of pate and the time, which files carry."""
+"""The version of pate and the current time, which files contain."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __version__ = "0.1.0"
 
 
 def now() -> str:
-    """Return the time as `2018-02-24T00:00:00Z`; SOURCE_DATE_EPOCH stands for it where it is set.
+    """Return the current time as `2018-02-24T00:00:00Z`, or SOURCE_DATE_EPOCH if it is set.
 
     Raises:
-        UsageError: SOURCE_DATE_EPOCH is no number of seconds since 1970.
+        UsageError: SOURCE_DATE_EPOCH is not a number of seconds since 1970.
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     try:

@@ -1,6 +1,6 @@
-"""The words that options take, and their defaults.
+"""The words that options take, and defaults.
 
-It is light, for the command line imports it first.
+The command line imports this module first, so it must be quick to import.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import ClassVar, Final, NoReturn
 
 from pate_cli.core.errors import ParameterError, UsageError, without_credentials
 
-# Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
+# Defaults as shares of the teachers, in the proportions of the ICLR 2018 paper's MNIST runs.
 THRESHOLD_SHARE: Final = 0.8
 SIGMA1_SHARE: Final = 0.6
 SIGMA2_SHARE: Final = 0.16
 LAPLACE_SHARE: Final = 0.08
 OPEN_SHARE: Final = 0.08
-# Other defaults: of the interactive student, of sparse vector, of the guarantee and of tuning.
+# Other defaults, for the interactive student, priors, sparse vector, the guarantee and tuning.
 CONFIDENCE: Final = 0.9
 PRIOR_SHARE: Final = "20%"
 REFUSALS: Final = 10
 DELTA: Final = 1e-5
 BUDGET_DELTA: Final = 100 * DELTA
-"""δ of a budget that states none: room for a hundred runs at the default δ."""
+"""Default δ of a budget, which is enough for a hundred runs at the default δ."""
 MIN_AGREEMENT: Final = 0.9
-# The ε above which practically nothing is promised; what costs more has to be asked for by name.
+# Above this ε hardly anybody is protected, so users must ask for it with `max_epsilon`.
 CEILING: Final = 10.0
 MIN_PASS: Final = 0.5
 """A run that passes its release test with a smaller probability is not started."""
@@ -35,11 +35,11 @@ _GONE: Final = {
     "permute-and-flip": "use lnmax, which has the same epsilon an answer",
     "unbiased": "use upper, which is a bound and not too low about half the time",
 }
-"""What to use instead of words that a parameter took once."""
+"""Replacements for words that a parameter no longer takes."""
 
 
 class _Word(enum.StrEnum):
-    """One of a few words; another one is refused with the choices."""
+    """A word from a short list; the error for other words names the choices."""
 
     _called: ClassVar[str]
 
@@ -54,22 +54,22 @@ class _Word(enum.StrEnum):
 
 
 class Layout(_Word, called="layout"):
-    """The shapes votes come in; the values are the words `--layout` takes.
+    """The layouts of votes in a file or array; the values are the words that `--layout` takes.
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
-    LABELS             [queries, teachers]: the class each teacher voted for.
-    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (arrays only).
+    LABELS             [queries, teachers]: the class that each teacher voted for.
+    LABELS_BY_TEACHER  [teachers, queries]: the same, with one row per teacher (arrays only).
     LONG               one row per vote: query_id, teacher_id, label (tables only).
-    SPARSE             [queries] lists `label` and `count`: the classes with votes (tables only).
+    SPARSE             [queries] lists `label` and `count` of the classes with votes (tables only).
 
-    Never inferred, for nothing in the numbers tells one from the other:
+    The following layouts are never inferred, because their numbers look alike:
 
-    SCORES             [queries, teachers, classes]: scores, of which a teacher votes for the best.
-    SCORES_BY_TEACHER  [teachers, queries, classes]: the same, teacher by teacher.
-    MULTILABEL_COUNTS  several labels a query: [queries, labels] counts of yes, or
+    SCORES             [queries, teachers, classes]: scores; a teacher votes for its best class.
+    SCORES_BY_TEACHER  [teachers, queries, classes]: the same, with teachers first.
+    MULTILABEL_COUNTS  several labels per query: [queries, labels] counts of yes, or
                        [queries, labels, 2] counts of no and yes.
     MULTILABEL         [queries, teachers, labels]: 1 for yes, 0 for no.
-    MULTILABEL_BY_TEACHER  [teachers, queries, labels]: the same, teacher by teacher.
+    MULTILABEL_BY_TEACHER  [teachers, queries, labels]: the same, with teachers first.
     """
 
     COUNTS = "counts"
@@ -90,12 +90,13 @@ class Layout(_Word, called="layout"):
 
 
 class Bound(_Word, called="bound"):
-    """How a tested budget bounds what votes cost.
+    """How the release test of a target bounds the cost of votes.
 
-    AUTO         conditional where that takes about a minute at most, going by the number of rows,
-                 teachers and classes and by the noise; else two-tail.
-    TWO_TAIL     a function of the chance that the plurality loses: quick at any size.
-    CONDITIONAL  given the classes that no vote touched, and tied to the test: sharper, slower.
+    AUTO         conditional if it takes about a minute or less, estimated from the number of rows,
+                 teachers and classes and from the noise; else two-tail.
+    TWO_TAIL     a bound from the probability that the plurality loses; fast at any size.
+    CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
+                 sharper and slower.
     """
 
     AUTO = "auto"
@@ -104,7 +105,7 @@ class Bound(_Word, called="bound"):
 
 
 class MechanismName(_Word, called="mechanism"):
-    """The aggregators."""
+    """The mechanisms that aggregate votes."""
 
     CONFIDENT = "confident"
     INTERACTIVE = "interactive"
@@ -116,11 +117,11 @@ class MechanismName(_Word, called="mechanism"):
 
 
 class Adjacency(_Word, called="adjacency"):
-    """Which sets of records another mechanism's cost compares.
+    """How the two sets of records differ that the cost of another mechanism compares.
 
-    REPLACE_ONE        one record replaced by another.
-    ADD_OR_REMOVE_ONE  one record more or less.
-    REPLACE_SPECIAL    one record replaced by a special one, such as zero.
+    REPLACE_ONE        one record is replaced by another.
+    ADD_OR_REMOVE_ONE  one record is added or removed.
+    REPLACE_SPECIAL    one record is replaced by a special one, such as zero.
     """
 
     REPLACE_ONE = "replace-one"
@@ -137,21 +138,21 @@ class ReleaseKind(_Word, called="release"):
 
 
 class PublicFact(_Word, called="read_off"):
-    """Facts that every statement takes as public, and a file of votes does not always settle."""
+    """Facts that the guarantee assumes to be public, but that a file of votes may not contain."""
 
     CLASSES = "classes"
     QUERIES = "queries"
 
 
 class Analysis(_Word, called="analysis"):
-    """Which accounting: the sharp and sound one, or the published one for comparison."""
+    """The accounting to use: pate's own, or the published one for comparison."""
 
     TIGHT = "tight"
     PAPER = "paper"
 
 
 class OrderChoice(_Word, called="orders"):
-    """Which Rényi orders `cost` tries: its own many, or 2 to 9, the 2017 paper's λ ≤ 8 moments."""
+    """The Rényi orders that `cost` tries: many, or 2 to 9 for the 2017 paper's moments λ ≤ 8."""
 
     DEFAULT = "default"
     MOMENTS = "moments"
@@ -168,9 +169,10 @@ class LabelFormat(_Word, called="label_format"):
 
     @classmethod
     def from_path(cls, path: str | PurePath) -> LabelFormat:
-        """Return the format that the suffix of `path` names, in any case of letters.
+        """Return the format that the suffix of `path` names, in upper or lower case.
 
-        UsageError, naming the choices, when it names none (`-` for standard output never does).
+        Raises:
+            UsageError: the suffix names no format; `-` for standard output has none.
         """
         found = LABEL_SUFFIXES.get(PurePath(path).suffix.lower())
         if found is None:
@@ -186,7 +188,7 @@ LABEL_SUFFIXES: Final = {
     **{f".{label_format}": label_format for label_format in LabelFormat},
     ".ndjson": LabelFormat.JSONL,
 }
-"""The ends of names of files, by which a format is told."""
+"""The formats of labels by the suffixes of their files."""
 
 VOTE_SUFFIXES: Final = {
     "NPY": (".npy",),
@@ -196,7 +198,7 @@ VOTE_SUFFIXES: Final = {
     "JSON lines": (".jsonl", ".ndjson"),
     "Arrow": (".arrow", ".feather", ".ipc"),
 }
-"""The formats of votes, and how names of such files end; a file is told by its first bytes."""
+"""The formats of votes with their suffixes; pate recognises a file by its first bytes."""
 
 VOTE_FORMATS: Final = ", ".join(VOTE_SUFFIXES)
 """The formats of votes, for messages and help."""

@@ -1,8 +1,7 @@
-"""Names of files, which are paths or addresses of stores, and how files are opened to be read.
+"""Names of files, which are paths or addresses of stores, and how files are opened for reading.
 
-Object stores and distributed filesystems are reached through pyarrow, which takes a tenth of a
-second to import and is therefore imported only for them. Outputs that nobody named get their names
-here: after the votes, or beside the labels.
+pyarrow reaches object stores and distributed filesystems. It is imported only for them, because the
+import takes a tenth of a second. This module also names outputs that the user did not name.
 """
 
 from __future__ import annotations
@@ -33,25 +32,27 @@ _NO_MODE: Final = "an object store has no file mode, which keeps a secret"
 
 
 def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
-    """Raise UsageError for what must stay on disk, and is named by the address of a store."""
+    """Raise UsageError if a file that must stay on disk has the address of a store."""
     name = os.fspath(path)
     if is_address(name) and not name.startswith("file:"):
         raise UsageError(f"{public_name(name)} must be on disk: {why}; name a path")
 
 
 def public_name(path: str | os.PathLike[str]) -> str:
-    """Return what may be shown of a path or an address: all but credentials.
+    """Return a path or an address without credentials, so that it may be shown.
 
-    UsageError for a name that is no UTF-8: libraries cannot open it and call the file damaged.
+    Raises:
+        UsageError: the name is not UTF-8; libraries could not open the file, and would call it
+            damaged.
     """
     name = os.fspath(path)
     if not name.isascii() and name != name.encode(errors="replace").decode():
-        raise UsageError(f"{name!a} is no UTF-8 text, as names of files have to be; rename it")
+        raise UsageError(f"{name!a} is not UTF-8, as the name of a file must be; rename the file")
     return without_credentials(name) if ":/" in name else name
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
-    """Return the pyarrow filesystem a URI speaks of, and the path on it."""
+    """Return the pyarrow filesystem of a URI, and the path on this filesystem."""
     from pyarrow import fs
 
     filesystem, path = fs.FileSystem.from_uri(uri)
@@ -60,9 +61,9 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
-    """Turn what pyarrow raises into one line; its reason may be the only clue to a bad key.
+    """Turn an error of pyarrow into an error with one line, which includes pyarrow's reason.
 
-    Its own error may quote the address, and so is no cause that a traceback would show.
+    The error of pyarrow itself is not chained to it, because its text may contain credentials.
     """
     import pyarrow as pa
 
@@ -78,28 +79,28 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
 
 
 LARGEST: Final = 1 << 28
-"""Bytes of a document at most; whoever reads one more can tell a device that never ends."""
+"""Most bytes of a document; a reader that asks for one more notices a device that never ends."""
 
 
 @contextlib.contextmanager
 def reading(
     path: str | PathLike[str], what: str, error: type[PateError] = LedgerError
 ) -> Iterator[IO[bytes]]:
-    """Open a file to read, by path or by address.
+    """Open a file for reading, by its path or address.
 
     Args:
-        path: where it is.
-        what: the file in words, for `inputs.note`.
-        error: what is raised where it cannot be opened or read; a refusal of this class that
-            leaves the block gets the name of the file.
+        path: the path or address.
+        what: the file in words, for `protected.note`.
+        error: the class of the error if the file cannot be opened or read. An error of this class
+            that leaves the block gets the name of the file.
 
     Raises:
-        UsageError: it is an output of the command, too.
+        UsageError: the file is also an output of the command.
     """
     name = fspath(path)
     with reachable(public_name(name), error) if is_address(name) else named(name, error):
         if "\0" in name:
-            raise error("is no name of a file")
+            raise error("the name contains a null character, so it cannot be a file")
         system, place = filesystem_of(name) if is_address(name) else (None, name)
         note(what, place, system=system)
         with system.open_input_file(place) if system else Path(place).open("rb") as file:
@@ -108,7 +109,7 @@ def reading(
 
 @contextlib.contextmanager
 def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
-    """Give errors in reading a file this class, and the name of the file."""
+    """Turn errors in reading a file into this class, and add the name of the file."""
     name = public_name(path)
     try:
         yield
@@ -119,11 +120,11 @@ def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> It
 
 
 class Digest(NamedTuple):
-    """The hash of a file, by which a report knows its labels, and a run the guesses it was given.
+    """Hash and size of a file, by which a report identifies its labels and its guesses.
 
     Attributes:
         sha256: 64 hexadecimal digits.
-        size: in bytes.
+        size: size in bytes.
     """
 
     sha256: str
@@ -131,12 +132,12 @@ class Digest(NamedTuple):
 
     @classmethod
     def of(cls, file: Any) -> Digest:
-        """Hash an open file, which is at its beginning."""
+        """Return the hash of an open file, which must be at its beginning."""
         return cls(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())
 
 
 def digest_of(path: str | PathLike[str]) -> Digest:
-    """Return the hash of a file on disk or on a store; VoteError where it cannot be read."""
+    """Return the hash of a file on disk or on a store; raise VoteError if it cannot be read."""
     with reading(path, "the labels that are checked", VoteError) as file:
         return Digest.of(file)
 
@@ -146,9 +147,9 @@ _KNOWN_SUFFIX: Final = re.compile(rf"({_TABLE})?(\.(gz|zst|bz2))?$", re.IGNORECA
 
 
 def report_beside(labels: str, votes: str) -> str:
-    """Return the name of the report that belongs to labels at `labels`: a path or an address.
+    """Return the name of the report for a file of labels, as a path or an address.
 
-    Labels that go to a device or a pipe have no folder: then it is named after the votes.
+    If the labels go to a device or a pipe, the report is named after the votes.
     """
     place, mark, query = labels.partition("?") if is_address(labels) else (labels, "", "")
     if labels != "-" and has_no_name(labels):
@@ -160,7 +161,7 @@ def report_beside(labels: str, votes: str) -> str:
 
 
 def has_no_name(source: str) -> bool:
-    """Return whether votes come by a pipe or a device, whose name says nothing of them."""
+    """Return whether votes come through a pipe or a device, which gives them no name."""
     if source == "-":
         return True
     if is_address(source):
@@ -170,7 +171,7 @@ def has_no_name(source: str) -> bool:
 
 
 def stem_of(source: str) -> str:
-    """Return a stem for outputs named after the votes: `votes` if these have no name."""
+    """Return a name for outputs without its suffix, from the name of the votes or else `votes`."""
     last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
     stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)

@@ -1,14 +1,13 @@
 """Documents: frozen dataclasses as JSON, and back from JSON by their annotations.
 
-A dataclass is the schema of its document. What is read is what the annotations say and nothing
-else: no boolean for a number, no number for a text, no field that is missing or unknown.
-Constructors check ranges. Every reader says what is wrong in the same words, and raises its own
-class of error.
+A dataclass is the schema of its document. A reader accepts exactly what the annotations allow: no
+boolean for a number, no number for a text, no missing or unknown field. Constructors check ranges.
+All readers describe errors in the same words, and each raises its own class of error.
 
-A `Form` is a kind of file. A ledger that was damaged and still parses would be worse than one that
-is lost: a count set to 0 or an emptied list would let a second draw through. So each file of a form
-carries the SHA-256 of its other fields. Nobody's secret goes into it, so it shows accidents and is
-no protection against a forger.
+A `Form` is a kind of secret file. A damaged ledger that can still be read would be worse than a
+lost one: if a count became 0 or a list became empty, a second draw would be allowed. So each file
+of a form has the SHA-256 of its other fields. The hash uses no secret key, so it detects accidents,
+but not a forger.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _T = TypeVar("_T")
 
 _SPARING: Final = "sparing"
 SPARING: Final = {_SPARING: True}
-"""Metadata of a field that stands in a document only where it differs from its default."""
+"""Metadata of a field that a document only contains if it differs from its default."""
 
 _NAME: Final = "name"
 _CHECKSUM: Final = "checksum"
@@ -47,35 +46,35 @@ _WORDS: Final[dict[Any, tuple[str, str]]] = {
     np.ndarray: ("a list of finite numbers, or of such lists", "array"),
     types.NoneType: ("null", "null"),
 }
-"""What messages and what JSON Schema call a value, by its class; any other is an object."""
+"""The names of values in messages and in JSON Schema, by class; any other value is an object."""
 
 
 def called(name: str) -> dict[str, Any]:
-    """Return metadata of a field that documents call otherwise."""
+    """Return metadata of a field that has this other name in documents."""
     return {_NAME: name}
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a reader refuses: its class of error, and its words around what is wrong."""
+    """How a reader refuses: a class of error, and a text before and after the fault."""
 
     error: type[PateError]
     before: str
     after: str = ""
 
     def of(self, fault: object) -> PateError:
-        """Return the error to raise."""
+        """Return the error about a fault."""
         return self.error(f"{self.before}{fault}{self.after}")
 
 
 @dataclass(frozen=True)
 class Form:
-    """One kind of file that is its owner's alone, as each such file says: not releasable. SECRET.
+    """A kind of secret file, such as the ledger, which only its owner may read.
 
     Attributes:
-        kind: the word in its field `kind`.
-        noun: what a person calls it, which is also the parameter that names such a file.
-        version: of its schema.
+        kind: the value of its field `kind`.
+        noun: its name in messages, and the parameter that names such a file.
+        version: the version of its schema.
     """
 
     kind: str
@@ -83,27 +82,27 @@ class Form:
     version: int
 
     def text(self, value: Any) -> str:
-        """Return the file of a dataclass; floats come back from it bit by bit."""
+        """Return the text of the file for a dataclass; floats are stored without any loss."""
         head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
     def read(self, kind: type[_T], text: str | bytes) -> _T:
-        """Return the dataclass that a file holds.
+        """Return the dataclass in the text of a file.
 
         Raises:
-            LedgerError: truncated, foreign, newer, damaged, or not as it was written.
+            LedgerError: the file is damaged, was changed, or has another kind or version.
         """
         noun, ours = self.noun, f"give a file that pate wrote with `{self.noun}`"
-        foreign = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", f"; {ours}")
+        foreign = Refusal(LedgerError, f"not a {noun}, or a damaged {noun}: ", f"; {ours}")
         content = parsed(text, foreign)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             raise LedgerError(f"not a {noun}: {ours}")
         refuse_version(content.get("schema_version"), self.version, f"the {noun}", LedgerError)
         damaged = Refusal(LedgerError, f"the {noun} is damaged: ", "; restore it from a copy")
         if content.pop(_CHECKSUM, None) != _checksum(content):
-            raise damaged.of("it is not as pate wrote it")
+            raise damaged.of("somebody or something changed it after pate wrote it")
         if content.pop("releasable", None) is not False:
             raise damaged.of("releasable must be false")
         del content["kind"], content["schema_version"]
@@ -116,8 +115,8 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def refuse_version(stated: object, known: int, name: str, error: type[PateError]) -> None:
-    """Raise this class of error where a file states another version of its schema."""
-    if type(stated) is not int or stated != known:  # True and 1.0 equal 1
+    """Raise this class of error if a file has another version of its schema."""
+    if type(stated) is not int or stated != known:  # True and 1.0 are equal to 1.
         raise error(
             f"{name} has schema version {shortened(str(stated))}, this tool reads {known}; use the "
             "version of pate that wrote it"
@@ -125,7 +124,7 @@ def refuse_version(stated: object, known: int, name: str, error: type[PateError]
 
 
 def encoded(value: Any) -> Any:
-    """Return a dataclass as an object of its fields in their order, and all in it likewise."""
+    """Return a dataclass, and all values in it, ready for JSON; fields keep their order."""
     if is_dataclass(value):
         return {
             each.metadata.get(_NAME, each.name): encoded(getattr(value, each.name))
@@ -142,29 +141,29 @@ def encoded(value: Any) -> Any:
 
 
 def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
-    """Return the content of a JSON text whose numbers are finite and whose fields stand once.
+    """Return the content of a JSON text; refuse infinite numbers and repeated fields.
 
     Args:
-        text: its content.
-        refusal: what it raises otherwise.
-        most: bytes that a file of its kind has at most.
+        text: the text.
+        refusal: makes the error if the text is refused.
+        most: the largest size of such a file, in bytes.
     """
 
     def whole(digits: str) -> int:
         if abs(int(digits)) >= 2**63:
-            raise refusal.of("it holds a whole number that is too large")
+            raise refusal.of("it has a whole number that is too large")
         return int(digits)
 
     def finite(digits: str) -> float:
-        # Python would read NaN and 1e999, which no file here has.
+        # Python would accept NaN and 1e999, which pate never writes.
         if not math.isfinite(float(digits)):
-            raise refusal.of("it holds a number that is not finite")
+            raise refusal.of("it has a number that is not finite")
         return float(digits)
 
     def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        # Readers would differ in which of two fields of one name counts.
+        # Different readers would take different ones of two fields with one name.
         if len(dict(pairs)) < len(pairs):
-            raise refusal.of("it states something twice")
+            raise refusal.of("it has a field twice")
         return dict(pairs)
 
     if len(text) > most:
@@ -172,16 +171,16 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
     hooks: dict[str, Any] = {"parse_int": whole, "parse_float": finite, "parse_constant": finite}
     try:
         data = json.loads(text, object_pairs_hook=said_once, **hooks)
-        json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
+        json.dumps(data, ensure_ascii=False).encode()  # Half of a surrogate pair fails here.
     except (ValueError, RecursionError):
         raise refusal.of("it is not valid JSON") from None
     return data
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of what `encoded` makes of an annotation.
+    """Return the JSON Schema (draft 2020-12) of the values that an annotation allows.
 
-    A dataclass brings its docstring along, which says what its fields mean.
+    The description of a dataclass is its docstring, which explains its fields.
     """
     base, inner = _base(kind), get_args(kind)
     if base is types.UnionType:
@@ -205,13 +204,13 @@ def schema_of(kind: Any) -> dict[str, Any]:
 def _base(kind: Any) -> Any:
     """Return the class of the values of an annotation."""
     base = get_origin(kind) or kind
-    # numpy calls its arrays by an alias since Python has such.
+    # Newer versions of numpy define their array type as an alias.
     return get_origin(getattr(base, "__value__", None)) or base
 
 
 @functools.cache
 def _names(kind: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by what documents call them."""
+    """Return the fields of a dataclass by their names in documents."""
     return {each.metadata.get(_NAME, each.name): each for each in fields(kind)}
 
 
@@ -222,14 +221,15 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     """Return the dataclass that a JSON value describes.
 
     Raises:
-        PateError: the refusal's, naming the field; what a constructor says in that class stands.
+        PateError: an error made by `refusal`, which names the field. An error of that class from a
+            constructor is not changed.
     """
     found: _T = _decoded(kind, data, refusal)
     return found
 
 
 def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "") -> Any:
-    """Return the value of an annotation, of those that documents here have."""
+    """Return the Python value of a JSON value, by an annotation that documents of pate have."""
     base, inner = _base(kind), get_args(kind)
     if base is types.UnionType:
         (one,) = (each for each in inner if each is not types.NoneType)
@@ -254,8 +254,8 @@ def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "") -> Any:
 
 
 def _reals(data: Any) -> Floats | None:
-    """Return a number, a list of them, or lists of one length, as float64; None for all else."""
-    cells = np.array(data, dtype=object)  # in which lists of different lengths stay lists
+    """Return numbers, or lists of equal length, as float64; None for any other value."""
+    cells = np.array(data, dtype=object)  # Lists of different lengths stay lists in this array.
     if cells.ndim > 2 or not {*map(type, cells.flat)} <= {int, float}:
         return None
     try:
@@ -266,11 +266,11 @@ def _reals(data: Any) -> Floats | None:
 
 
 def _built(kind: Any, data: dict[str, Any], refusal: Refusal, at: str) -> Any:
-    """Return a dataclass of the fields that an object gives, all of which it knows."""
+    """Return a dataclass with the fields of a JSON object; refuse missing and unknown fields."""
     known, hints, values = _names(kind), _hints(kind), {}
     for name in data:
         if name not in known:
-            raise refusal.of(f"{at or 'it'} has a field {quoted(name)} that is not known")
+            raise refusal.of(f"{at or 'it'} has an unknown field {quoted(name)}")
     for name, each in known.items():
         if name in data:
             place = f"{at}.{name}" if at else name

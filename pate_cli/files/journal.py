@@ -1,9 +1,9 @@
-"""A file of JSON lines that only grows, each with a hash of itself and all those before it.
+"""A journal is a file of JSON lines that only grows; each line has a hash of all lines so far.
 
-What was appended is on disk before `append` returns. A line that was cut short by a crash was never
-told to anybody: it is ignored, and the next writer cuts it off. Any other content that does not
-follow from the first line is refused: a line changed, left out, repeated or taken from another
-file; and so is a file that lost lines which this process has seen.
+Lines are on disk before `append` returns. A crash may cut the last line short. Nobody can rely on
+such a line, so it is ignored, and the next writer removes it. A file is refused if a line was
+changed, left out, repeated, or taken from another file. It is also refused if it lost lines that
+this process has read.
 """
 
 from __future__ import annotations
@@ -30,55 +30,55 @@ _CHAIN: Final = "chain"
 class Journal:
     """The lines of one file, as far as this process has read them.
 
-    Appending takes a lock that the caller holds (`locked`), and `catch_up` under it.
+    Before it appends, a caller must take the lock (`locked`) and call `catch_up`.
 
     Attributes:
-        path: the file, which may not be there yet.
-        name: what messages call it.
-        lines: all lines but the header, in order, each an object.
+        path: the file, which may not exist yet.
+        name: the name of the file in messages.
+        lines: all lines except the header, in order, each as an object.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
-        """Read the file, if it is there.
+        """Read the file if it exists.
 
         Args:
-            path: links are followed, so that every name of the file is one journal.
-            kind: the word in its first line.
+            path: the file; links are followed, so that every name of the file is the same journal.
+            kind: the kind of the journal, which its first line states.
 
         Raises:
-            LedgerError: damaged, of another kind, or no regular file.
-            UsageError: it is an output of the command.
+            LedgerError: the file is damaged, has another kind, or is not a regular file.
+            UsageError: the file is an output of the command.
         """
         self.name = public_name(path)
         self.lines: list[dict[str, Any]] = []
         self._header = {"kind": kind, "version": 1}
         self._size, self._last = 0, b""
-        self._others = b""  # lines that this process has not seen to be on disk
+        self._others = b""  # These lines of other processes may not be on disk yet.
         self._chains: list[str] = []
         try:
             self.path = Path(os.path.realpath(path))
             regular = self.path.is_file() or not self.path.exists()
-        except (OSError, ValueError):  # too long; a null
+        except (OSError, ValueError):  # The name is too long, or contains a null character.
             raise LedgerError("the record has a name that no file can have") from None
         if not regular:
-            raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
+            raise LedgerError(f"{self.name} is not a regular file, so it cannot be a record")
         self.refresh()
         note("the record of what was spent", self.path)
 
     @property
     def chain(self) -> str:
-        """Hash of all lines, which the next one is bound to; empty before the first."""
+        """Return the hash of all lines, which the next line includes; empty without lines."""
         return self._chains[-1] if self._chains else ""
 
     def chain_at(self, count: int) -> str | None:
-        """Return that hash as it was after so many lines, None where there are not so many."""
+        """Return the hash after this many lines; None if there are fewer lines."""
         return self._chains[count] if 0 <= count < len(self._chains) else None
 
     def refresh(self) -> None:
-        """Read what was appended since.
+        """Read the lines that were appended since the last call.
 
         Raises:
-            LedgerError: what was read before is gone, or what follows is damaged.
+            LedgerError: lines that were read before are gone, or new lines are damaged.
         """
         try:
             with self.path.open("rb") as stream:
@@ -90,30 +90,31 @@ class Journal:
             raise LedgerError(f"cannot read {self.name}: {error.strerror}") from None
         if not content.startswith(self._last):
             raise LedgerError(
-                f"{self.name} lost or changed lines since it was read; nothing is added to it. "
-                "Restore the record, and begin again"
+                f"{self.name} lost or changed lines since it was read; nothing was added to it. "
+                "Restore the record from a copy, and start the command again"
             )
         self._others += self._taken(content[len(self._last) :])
 
     def catch_up(self) -> None:
-        """Read what was appended since, and make sure that it is on disk.
+        """Read the lines that other processes appended, and make sure that they are on disk.
 
-        Whoever wrote it may have been killed before it was. It is written again, as a sync that
-        failed may have taken it for written, and another sync would not tell.
+        The other process may have been killed before they were. The lines are written again,
+        because after a failed sync a second sync may succeed without writing anything.
 
         Raises:
-            LedgerError: as `refresh`.
-            OutputError: it cannot be written.
+            LedgerError: lines that were read before are gone, or new lines are damaged.
+            OutputError: the lines cannot be written.
         """
         self.refresh()
         if self._others:
             self._write(self._others, self._size - len(self._others))
 
     def append(self, *objects: Mapping[str, Any]) -> None:
-        """Add lines, all or none of them.
+        """Append lines: all of them, or none.
 
         Raises:
-            OutputError: they cannot be written. They are cut off again, unless that fails, too.
+            OutputError: they cannot be written. What was written of them is removed again, unless
+                this fails, too.
         """
         if not objects:
             return
@@ -125,7 +126,10 @@ class Journal:
         self._taken(fresh)
 
     def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
-        """Write it there and see that it is on disk; `cut` what stands there, and what failed."""
+        """Write bytes at a position and sync them; with `cut`, first remove what follows there.
+
+        With `cut`, bytes of a failed attempt are also removed.
+        """
         with writing(self.name):
             descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)
             try:
@@ -148,16 +152,16 @@ class Journal:
                 os.close(descriptor)
 
     def _taken(self, content: bytes) -> bytes:
-        """Read whole lines, each of which must follow from the one before, and return them."""
+        """Read whole lines, check that each has the right hash, and return them."""
         first = _line(self._header, "")[0]
         if not self._size and not first.startswith(content[: len(first)].rstrip(b"\0")):
-            raise LedgerError(f"{self.name} is no record, or one of another version")
+            raise LedgerError(f"{self.name} is not a record, or has another version")
         damaged = Refusal(LedgerError, f"{self.name} is damaged: ", "; restore it from a copy")
         whole = content[: content.rfind(b"\n") + 1]
         for line in whole.splitlines(keepends=True):
             chain = _hash(self.chain, line[:-_TAIL])
             if line[-_TAIL:] != _tail(chain):
-                raise damaged.of(f"line {len(self._chains) + 1} does not follow from those before")
+                raise damaged.of(f"line {len(self._chains) + 1} does not fit the lines before it")
             found = parsed(line, damaged)
             del found[_CHAIN]
             if self._chains:
@@ -169,26 +173,26 @@ class Journal:
 
 @contextlib.contextmanager
 def locked(records: Sequence[Path]) -> Iterator[None]:
-    """Hold the records' folders, so that two runs at once cannot both find them unspent.
+    """Lock the folders of records, so that two runs at once cannot spend the same budget.
 
-    Where a system has no such locks, one line says so, before anything is added to a record.
+    If the system has no such locks, a warning says so before anything is added to a record.
 
     Raises:
-        OutputError: a folder cannot be held, as on some network file systems.
+        OutputError: a folder cannot be locked; some network file systems have no locks.
     """
     try:
         import fcntl
     except ImportError:
         _say_once(
-            "this system has no locks on files, by which runs take turns at a record: start "
-            "one run after the other, or both may spend what is left"
+            "this system has no locks on files, so two runs at once may spend the same budget: "
+            "start one run after the other"
         )
         yield
         return
     parents = [path.parent for path in records if path.parent.is_dir()]
     folders = {(folder.stat().st_dev, folder.stat().st_ino): folder for folder in parents}
     with contextlib.ExitStack() as held:
-        # In one order everywhere, so that two runs never wait for each other.
+        # All runs lock folders in the same order, so that two runs never wait for each other.
         for _, folder in sorted(folders.items()):
             opened = os.open(folder, os.O_RDONLY)
             held.callback(os.close, opened)
@@ -196,21 +200,21 @@ def locked(records: Sequence[Path]) -> Iterator[None]:
                 fcntl.flock(opened, fcntl.LOCK_EX)
             except OSError as error:
                 raise OutputError(
-                    f"{public_name(folder)}: its file system has no locks ({error.strerror}), by "
-                    "which runs take turns at a record; nothing was spent. Keep the record in "
-                    "another folder, with `record` or `ensemble`"
+                    f"{public_name(folder)}: its file system has no locks ({error.strerror}), but "
+                    "a record needs a lock; nothing was spent. Keep the record in another folder, "
+                    "with `record` or `ensemble`"
                 ) from None
         yield
 
 
 @functools.cache
 def _say_once(line: str) -> None:
-    """Warn of something that does not change while this process lives."""
+    """Warn once per process."""
     warnings.warn(line, stacklevel=2)
 
 
 def _line(content: Mapping[str, Any], before: str) -> tuple[bytes, str]:
-    """Return an object as a line, and the hash that it ends with."""
+    """Return an object as a line, and the hash at the end of this line."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()[:-1]
     chain = _hash(before, text)
     return text + _tail(chain), chain

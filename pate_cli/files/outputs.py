@@ -1,12 +1,12 @@
-"""All outputs of a command as one transaction: a disk, a store, a pipe and standard output alike.
+"""All outputs of a command are one transaction, on a disk, on a store, or through a pipe.
 
-Every output is begun before anything is spent, so that whatever would keep it from its place is
-told in time. Each is written whole before any gets its name: a process that is killed leaves
-nothing half-written. Then they appear in the order in which they were reserved, so that a report is
-there before its labels; what goes to a stream follows.
+Every output is begun before anything is spent, so that most errors appear in time. All outputs are
+complete before any of them gets its name, so a process that is killed leaves no incomplete output.
+Then files appear in the order in which they were reserved, so that a report appears before its
+labels. Streams such as standard output follow.
 
-A draft on a disk is a file without a name, which vanishes with the process. Only a file system
-without such files gets one under a random hidden name, which a killed process may leave.
+A draft on a disk is a file without a name, which vanishes with the process. If the file system has
+no such files, the draft has a random hidden name, and a process that is killed may leave it behind.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from pate_cli.files.addresses import (
 from pate_cli.files.protected import NOTHING, Place, Replaces
 
 _ROOM: Final = 1 << 16
-"""Bytes that every output finds room for before anything is spent."""
+"""Every output reserves this many bytes before anything is spent."""
 
 
 class Outputs:
-    """A transaction of several outputs: leave the block without an error and all appear.
+    """A transaction of several outputs, which all appear when the block ends without an error.
 
     with Outputs() as out:
         out.reserve("report.json", replaces=REPORT)
         out.reserve("labels.csv", replaces=labels_in(LabelFormat.CSV))
         with out.open("labels.csv") as file:
-            ...  # private work, written while it is done
+            ...  # Private work is done, and its results are written.
         out.write("report.json", report)
 
-    Nothing that the command reads is ever replaced, nor a file of another kind (`protected`): not
-    even with `force`, under another name or through a descriptor.
+    An output never replaces a file that the command reads, or a file of another kind (`protected`).
+    This is true even with `force`, for other names of the file, and for open descriptors.
     """
 
     def __init__(self, *, force: bool = False) -> None:
-        """`force` allows files to be replaced that begin as the new ones do."""
+        """Begin an empty transaction; `force` allows it to replace files of the same kind."""
         self._force = force
         self._outputs: dict[str, Output] = {}
         self._inputs = protected.current()
@@ -73,11 +73,11 @@ class Outputs:
 
     @property
     def released(self) -> bool:
-        """Return whether anything may have left for good."""
+        """Return whether any output may have become visible to others."""
         return any(output.left for output in self._outputs.values())
 
     def discard(self) -> None:
-        """Let go of all that has no place yet; leaving the block does so."""
+        """Remove all drafts; this also happens at the end of the block."""
         for output in self._outputs.values():
             output.close()
 
@@ -89,20 +89,20 @@ class Outputs:
         replaces: Replaces = NOTHING,
         resumed: bool = False,
     ) -> None:
-        """Begin an output, if nothing that can be seen keeps it from its place.
+        """Begin an output, and check whether it can be put in its place.
 
         Args:
-            path: a path, `-` for standard output, or the address of a file on a store, which takes
-                no output that is its owner's alone.
-            mode: permissions less the umask; 0o600 for a secret.
-            replaces: which file makes way under `force`; see `protected`.
-            resumed: the same run may have put this output there before it was cut short.
+            path: a path, `-` for standard output, or the address of a file on a store. A store
+                cannot have secret outputs.
+            mode: permissions without those in the umask; 0o600 for a secret.
+            replaces: which existing file `force` may replace; see `protected`.
+            resumed: the same run may have written this output before it was interrupted.
 
         Raises:
-            OutputError: a file is there; the folder is missing, not writable or full; a store
-                cannot be reached.
-            UsageError: two outputs go to one place, the command reads this one, or a file is there
-                that no output replaces.
+            OutputError: the file exists already; the folder is missing, not writable or full; or a
+                store cannot be reached.
+            UsageError: two outputs have the same place, the command reads this file, or no output
+                may replace it.
         """
         name = os.fspath(path)
         output = output_at(name, mode)
@@ -110,22 +110,22 @@ class Outputs:
             raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
         self._inputs.claim(output.name, output.places)
         output.force, output.replaces, output.resumed = self._force, replaces, resumed
-        self._outputs.pop(name, output).close()  # the null device may be named twice
-        # Known before it is begun, so that an interruption leaves no file behind.
+        self._outputs.pop(name, output).close()  # The null device may be named twice.
+        # It is stored before it is begun, so that an interruption leaves no file behind.
         self._outputs[name] = output
         with writing(output.name):
             output.begin()
 
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
-        """Try all outputs, as the last thing before anything is spent.
+        """Test whether all outputs can be written; call it last before anything is spent.
 
-        A store is asked to put and delete something, which may leave an empty key there.
+        On a store, a small object is written and deleted, which may leave an empty key.
 
         Args:
-            sizes: bytes that outputs will have at least, by path, where that is known.
+            sizes: the smallest size of outputs in bytes, by path, if it is known.
 
         Raises:
-            OutputError: a disk has no room for an output, or a store does not let us put and
+            OutputError: a disk has no room for an output, or a store does not let us write and
                 delete.
         """
         for name, output in self._outputs.items():
@@ -133,15 +133,15 @@ class Outputs:
                 output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Give a reserved output its whole content, once; errors as `open`."""
+        """Write the whole content of a reserved output; it raises the errors of `open`."""
         with self.open(path) as file:
             file.write(data)
 
     @contextlib.contextmanager
     def open(self, path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-        """Yield a binary file that takes the whole content of a reserved output, once.
+        """Yield a binary file for the whole content of a reserved output.
 
-        It is on disk when the block is left.
+        The content is on disk when the block ends.
 
         Raises:
             OutputError: the disk is full or fails.
@@ -150,7 +150,7 @@ class Outputs:
         try:
             yield output.draft
         except OSError as error:
-            if error.errno not in NO_ROOM:  # whatever makes the content failed
+            if error.errno not in NO_ROOM:  # The error came from the code in the block.
                 raise
             with self._telling(output):
                 raise
@@ -158,17 +158,17 @@ class Outputs:
             output.finish()
 
     def digest(self, path: str | os.PathLike[str]) -> Digest:
-        """Return the hash of an output that is written and has no place yet."""
+        """Return the hash of an output that is written but not yet published."""
         draft = self._outputs[os.fspath(path)].draft
         draft.seek(0)
         return Digest.of(draft)
 
     def publish(self) -> None:
-        """Give all outputs that are written their places; leaving the block does so.
+        """Put all written outputs in their places; this also happens at the end of the block.
 
         Raises:
-            OutputError: one found no place; those before it have theirs.
-            UsageError: a file is there by now that no output replaces.
+            OutputError: an output cannot be put in its place; earlier outputs stay in theirs.
+            UsageError: a file has appeared that no output may replace.
         """
         written = (each for each in self._outputs.values() if each.written)
         for output in sorted(written, key=operator.attrgetter("turn")):
@@ -178,7 +178,7 @@ class Outputs:
 
     @contextlib.contextmanager
     def _telling(self, output: Output) -> Iterator[None]:
-        """Add what has left to an error of an output; a reader that left a pipe is no error."""
+        """Add to an error of an output which outputs are already in place."""
         try:
             with writing(output.name):
                 yield
@@ -188,7 +188,7 @@ class Outputs:
 
 
 def after(left: Sequence[str]) -> str:
-    """Return what a failure has left in place, by name."""
+    """Return a phrase about the outputs that stay after a failure."""
     return f"what went to {', '.join(left)} stays" if left else "nothing was released"
 
 
@@ -201,56 +201,56 @@ _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir()
 
 
 class Output(ABC):
-    """One output of a command: a draft, and the place that it gets once it is whole.
+    """One output of a command: a draft, and the place that it gets when it is complete.
 
     Attributes:
-        name: the place, as messages show it.
-        path: where it is on a disk, without links; None elsewhere.
-        turn: files and objects appear first (0), then streams (1).
+        name: the name of the place in messages.
+        path: the path on a disk, without links; None elsewhere.
+        turn: 0 for files and objects, which appear first; 1 for streams.
         draft: the content so far; an empty file before `begin`.
-        force: whether a file that lies there makes way for one that begins alike.
-        replaces: tells whether a file begins so; see `protected`.
-        resumed: whether the same run may have put its output there before.
-        written: whether the draft is whole.
-        left: whether any of it may have left for good.
+        force: whether the output may replace an existing file of its kind.
+        replaces: returns whether an existing file is of this kind; see `protected`.
+        resumed: whether the same run may have written this output before.
+        written: whether the draft is complete.
+        left: whether any part of the output may have become visible to others.
     """
 
     turn = 0
     path: Path | None = None
     force = resumed = written = left = False
     _hidden = ""
-    """The hidden name of the draft, or none."""
+    """The hidden name of the draft; empty if it has none."""
 
     def __init__(self, name: str) -> None:
-        """Only name the place; nothing is looked at before `begin`."""
+        """Store the name of the place; nothing else happens before `begin`."""
         self.name, self.replaces = name, NOTHING
         self.draft: IO[bytes] = io.BytesIO()
 
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return the place as `protected` knows it, by all its names; none of the null device."""
+        """Return all names of the place for `protected`; the null device has none."""
 
     @abstractmethod
     def deliver(self) -> None:
-        """Give the draft its place; OSError when that fails; `left` says how far it got."""
+        """Put the draft in its place, or raise OSError; `left` then says if it became visible."""
 
     def begin(self) -> None:
-        """Begin the draft; OutputError or OSError for whatever would keep it from its place."""
-        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
+        """Begin the draft; raise OutputError or OSError if it could not get its place."""
+        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` closes it
 
     def there(self) -> IO[bytes] | None:
-        """Open what lies in the place; None where nothing does."""
+        """Open the file that exists in the place; return None if there is none."""
         return None
 
     def refuse_there(self) -> bool:
-        """Return whether something lies in the place that makes way for the draft.
+        """Return whether a file exists in the place that the draft may replace.
 
-        What the same run may have put there before is looked at when the draft is whole.
+        If the same run may have written that file, it is only compared once the draft is complete.
 
         Raises:
-            OutputError: something lies there, and nobody said `force`.
-            UsageError: it is not to be replaced, whoever says `force`.
+            OutputError: a file exists, and `force` was not given.
+            UsageError: a file exists that not even `force` may replace.
         """
         file = self.there()
         if file is None:
@@ -269,28 +269,28 @@ class Output(ABC):
         return True
 
     def try_room(self, size: int) -> None:
-        """Keep room for so many bytes; OSError where there is none."""
+        """Reserve this many bytes on the disk; raise OSError if there is not enough room."""
         try:
             os.posix_fallocate(self.draft.fileno(), 0, size)
-        except AttributeError:  # a system that keeps none
+        except AttributeError:  # This system cannot reserve room.
             pass
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
 
     def finish(self) -> None:
-        """End the draft, which is whole; OSError where the disk has not all of it."""
-        self.draft.truncate()  # to what was written of the room that was kept
+        """Finish the complete draft; raise OSError if the disk does not have all of it."""
+        self.draft.truncate()  # The reserved room may be larger than the content.
         self.written = True
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the draft from its beginning."""
+        """Yield the content of the draft in pieces, from its beginning."""
         self.draft.seek(0)
         while chunk := self.draft.read(_CHUNK):
             yield chunk
 
     def close(self) -> None:
-        """Let go of the draft, which is nobody's if that fails; what has its place stays."""
+        """Close and remove the draft, and ignore errors; a published file stays."""
         self.written = False
         with contextlib.suppress(OSError):
             self.draft.close()
@@ -304,14 +304,14 @@ class Output(ABC):
         os.unlink(hidden)  # noqa: PTH108 - it is a text, as on a store
 
     def hide(self, path: str) -> str:
-        """Choose a hidden name beside a path, which `close` frees again."""
+        """Choose a hidden name in the folder of a path; `close` removes a file with this name."""
         folder = path.removesuffix(PurePath(path).name)
         self._hidden = f"{folder}.pate-unfinished-{secrets.token_hex(8)}.tmp"
         return self._hidden
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
-        """Take it that the output leaves in this block, unless an OSError says otherwise."""
+        """Mark the output as visible to others, unless an OSError leaves this block."""
         before, self.left = self.left, True
         try:
             yield
@@ -320,39 +320,39 @@ class Output(ABC):
             raise
 
     def refuse_folder(self, *, there: bool) -> None:
-        """Raise OutputError where a folder is there, or the name is that of one."""
+        """Raise OutputError if the place is a folder, or its name ends like one."""
         if there or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
 
 
 class File(Output):
-    """A regular file, which appears under its name when it is whole."""
+    """A regular file, which gets its name when it is complete."""
 
     path: Path
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
-        """`path` is without links; the file will have `mode` less the umask."""
+        """Store the path, which has no links, and the mode, which the umask will restrict."""
         super().__init__(name)
         self.path, self._mode = path, mode
 
     @property
     def places(self) -> set[Place]:
-        """Return what lies under the name now, and the name itself."""
+        """Return the file that has the name now, and the name itself."""
         return protected.places_of(self.path)
 
     def there(self) -> IO[bytes] | None:
-        """Open the file that has the name; None where none has."""
+        """Open the file that has this name; return None if there is none."""
         return self.path.open("rb") if self.path.exists() else None
 
     def begin(self) -> None:
-        """Begin the draft in the folder of the file; errors as `Output.begin`."""
+        """Begin the draft in the folder of the file; raise the errors of `Output.begin`."""
         folder = self.path.parent
         self.refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
         if _NAMELESS:
-            # What else keeps a file from being made keeps the one with a name from it, too.
+            # Any other reason why this fails also makes the file with a name fail.
             with contextlib.suppress(OSError):
                 nameless = os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
                 self.draft = os.fdopen(nameless, "w+b")
@@ -360,63 +360,65 @@ class File(Output):
         self.draft = os.fdopen(os.open(self.hide(str(self.path)), NEW, self._mode), "w+b")
 
     def finish(self) -> None:
-        """Put the draft on disk; errors as `Output.finish`."""
+        """Force the draft to disk; raise the errors of `Output.finish`."""
         super().finish()
         os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
-        """Give the draft its name; errors as `Output.deliver`."""
+        """Give the draft its name; raise the errors of `Output.deliver`."""
         there = self.refuse_there()
         with self.leaving():
             if not self._hidden:
                 descriptor = self.draft.fileno()
                 name = self.hide(str(self.path)) if there else self.path
-                # With a descriptor, which an absolute path does not use, Python follows the link.
+                # Python follows the link only if it gets a descriptor of a folder; with an
+                # absolute path, the descriptor is not used.
                 os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
             if self._hidden:
-                self.draft.close()  # some systems rename no open file
+                self.draft.close()  # Some systems cannot rename an open file.
                 Path(self._hidden).replace(self.path)
         sync_folder(self.path.parent)
 
 
 class Stream(Output):
-    """Standard output, a pipe or a device, which gets its content once that is whole."""
+    """Standard output, a pipe or a device, which gets its content when this is complete."""
 
     turn = 1
 
     def __init__(self, path: str) -> None:
-        """`path` is opened when the draft is whole; standard output has four names."""
+        """Store the path, which is opened when the draft is complete."""
         self._standard, self._path = path in _STANDARD, path
         super().__init__("standard output" if self._standard else path)
 
     @property
     def places(self) -> set[Place]:
-        """Return its name, and the file that standard output may be."""
+        """Return the name of the stream; for standard output also the file behind it."""
         if self._standard:
             return {"standard output"} | protected.places_of(1)
         path = os.path.realpath(self._path)
         return set() if path == os.devnull else {f"local {path}"}
 
     def begin(self) -> None:
-        """Begin the draft in the folder for temporary files; errors as `Output.begin`."""
+        """Begin the draft in the folder for temporary files; raise the errors of `Output.begin`."""
         if self._standard and (sys.stdout is None or sys.stdout.closed):
-            # By now its descriptor is something else, or nothing.
+            # Its descriptor may by now belong to another file.
             raise OutputError("cannot write standard output: it is closed")
         if not self._standard and not os.access(self._path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         super().begin()
 
     def deliver(self) -> None:
-        """Send the draft; errors as `Output.deliver`."""
+        """Write the draft to the stream; raise the errors of `Output.deliver`."""
         target: int | str = self._path
         if self._standard:
             sys.stdout.flush()
             try:
                 target = sys.stdout.fileno()
-            except io.UnsupportedOperation:  # an object in memory
+            except io.UnsupportedOperation:  # Standard output is an object in memory.
                 self._send(sys.stdout.buffer)
                 return
-        # Past Python's buffer: what a full disk refused must not be tried again at exit.
+        # This bypasses Python's buffer, because bytes that a full disk refused would be written
+        # again at exit.
         with open(target, "wb", buffering=0, closefd=not self._standard) as file:
             self._send(file)
 
@@ -431,13 +433,13 @@ class Stream(Output):
 class StoredFile(Output):
     """A file on a pyarrow filesystem: an object store or a distributed filesystem.
 
-    A store ends what it is given, whole or not. So the draft is put under a hidden name beside its
-    own, which a killed process may leave, and moved in the end. There is no file mode: what is
-    secret never goes here.
+    A store keeps an object even if it is incomplete. So the draft first gets a hidden name beside
+    its place, and is moved in the end; a process that is killed may leave it behind. A store has no
+    file modes, so secret files never go there.
     """
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
-        """`name` is for messages, without what may be credentials."""
+        """Store the place; `name` is for messages, and has no credentials."""
         super().__init__(name)
         self._filesystem, self._path = filesystem, path
 
@@ -447,38 +449,38 @@ class StoredFile(Output):
 
     @property
     def places(self) -> set[Place]:
-        """Return the key, which is all that a store knows of a file."""
+        """Return the key of the object, which is its only name."""
         return protected.stored_place(self._filesystem, self._path)
 
     def there(self) -> IO[bytes] | None:
-        """Open the object that has the key; None where none has."""
+        """Open the object that has this key; return None if there is none."""
         if self._kind() == "NotFound":
             return None
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def begin(self) -> None:
-        """Look what lies there; errors as `Output.begin`."""
+        """Check the place and begin the draft; raise the errors of `Output.begin`."""
         with reachable(self.name, OutputError):
             self.refuse_folder(there=self._kind() == "Directory")
         self.refuse_there()
         super().begin()
 
     def try_room(self, size: int) -> None:
-        """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
+        """Write and delete a test object beside the file; raise the errors of `Output.try_room`."""
         super().try_room(size)
         self._put([b"pate looks whether it can write here\n"])
         self.remove(self._hidden)
 
     def finish(self) -> None:
-        """Put the draft on the store; errors as `Output.finish`."""
+        """Write the draft to the store; raise the errors of `Output.finish`."""
         super().finish()
         self._put(self.chunks())
 
     def deliver(self) -> None:
-        """Give the draft its name; errors as `Output.deliver`."""
+        """Give the draft its name; raise the errors of `Output.deliver`."""
         there = self.refuse_there()
         with self.leaving():
-            if there:  # not every store moves over what is there
+            if there:  # Some stores cannot move an object onto another one.
                 self.remove(self._path)
             self._filesystem.move(self._hidden, self._path)
 
@@ -486,18 +488,18 @@ class StoredFile(Output):
         return str(self._filesystem.get_file_info(self._path).type.name)
 
     def _put(self, chunks: Iterable[bytes]) -> None:
-        """Put an object under a hidden name, which `close` frees again."""
+        """Write an object with a hidden name, which `close` deletes again."""
         with self._filesystem.open_output_stream(self.hide(self._path)) as stream:
             for chunk in chunks:
                 stream.write(chunk)
 
 
 def output_at(name: str, mode: int) -> Output:
-    """Return what a name stands for.
+    """Return the output for a name: a file, a stream, or a file on a store.
 
     Raises:
-        OutputError: it is neither a file, a device nor a store that can be reached.
-        UsageError: the address of a store for an output that is its owner's alone.
+        OutputError: the name is neither a file, a device nor a store that can be reached.
+        UsageError: a secret output has the address of a store.
     """
     if not mode & 0o077:
         refuse_address(name)
@@ -509,7 +511,7 @@ def output_at(name: str, mode: int) -> Output:
             return StoredFile(shown, filesystem, path)
     if name in _STANDARD:
         return Stream(name)
-    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
+    if name == "/dev/stderr" and sys.stderr is None:  # Its descriptor may belong to another file.
         raise OutputError(f"cannot write {name}: it is closed")
     try:
         kind = Path(path).stat().st_mode
@@ -521,14 +523,15 @@ def output_at(name: str, mode: int) -> Output:
         return Stream(path)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
-    # Links are followed: the link stays and what it names is replaced, or made.
+    # A link stays, and the file that it names is replaced or made.
     return File(shown, Path(path).resolve(), mode)
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Make a folder, and what is missing above it, so that it survives a loss of power.
+    """Make a folder and its missing parents, so that they survive a loss of power.
 
-    Also where it is there: whoever made it may have been killed before that was on disk.
+    An existing folder is synced, too, because the process that made it may have been killed before
+    it was on disk.
     """
     above = [each for each in folder.parents if not each.is_dir()]
     folder.mkdir(mode, parents=True, exist_ok=True)
@@ -537,7 +540,7 @@ def make_folder(folder: Path, mode: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a loss of power, where the system has a way to."""
+    """Make the names in a folder survive a loss of power, if the system can do this."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -551,9 +554,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(name: str) -> Iterator[None]:
-    """Turn what the system or the store says while `name` is written into an OutputError.
+    """Turn errors of the system or a store into an OutputError that names the output.
 
-    A reader that left a pipe is no error.
+    A BrokenPipeError is not changed, because a reader may stop reading at any time.
     """
     try:
         yield

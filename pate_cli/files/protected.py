@@ -1,12 +1,12 @@
-"""Files that no output replaces, and those that make way for one under `force`.
+"""Files that no output may replace, and files that an output may replace with `force`.
 
-What a command reads is never replaced, under any name. Readers note every file they open and
-outputs claim their places; whichever comes second is refused. A file is known by its device and
-inode and by its path without links, one on a store by its key.
+An output never replaces a file that the command reads, under any name. Readers note every file that
+they open, and outputs claim their places; the second of the two is refused. A file is identified by
+its device and inode and by its path without links. A file on a store is identified by its key.
 
-Votes have the same suffixes as labels, so a name says nothing. An output therefore tells how files
-of its kind begin, and only such a file makes way for it. Ledgers, records and checkpoints are never
-replaced.
+Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
+output says how files of its kind begin, and it only replaces such files. It never replaces ledgers,
+records and checkpoints.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import IO, Any, Final, TypeAlias
 from pate_cli.core.errors import UsageError
 
 Place: TypeAlias = tuple[int, int] | str
-"""Device and inode, or a path behind the kind of its filesystem."""
+"""Device and inode of a file, or the kind of its filesystem and its path."""
 
 
 @dataclass
 class Inputs:
-    """Files that are read, and outputs that must be none of them.
+    """Files that a command reads, and its outputs, which must be other files.
 
     Attributes:
-        read: words that complete "the output is ...", by place.
+        read: what each input is, in words that complete "the output is ...", by place.
         claimed: names of outputs by place.
     """
 
@@ -40,12 +40,12 @@ class Inputs:
     claimed: dict[Place, str] = field(default_factory=dict)
 
     def add(self, read: Mapping[Place, str]) -> None:
-        """Note files that are read; UsageError if one is an output."""
-        self.read = {**read, **self.read}  # under the name that each had first
+        """Note files that are read; raise UsageError if one of them is an output."""
+        self.read = {**read, **self.read}  # A file keeps the words that it had first.
         self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
-        """Note an output by all its places; UsageError if it is a file that is read."""
+        """Note an output with all its places; raise UsageError if it is a file that is read."""
         self.claimed |= dict.fromkeys(places, name)
         self._check()
 
@@ -61,7 +61,7 @@ _INPUTS: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[Inputs]:
-    """Remember until the block is left every file that is read, as a block around it does."""
+    """Remember every file that is read in this block; inner blocks share the list of outer ones."""
     around = _INPUTS.get()
     token = _INPUTS.set(around or Inputs())
     try:
@@ -71,20 +71,20 @@ def watched() -> Iterator[Inputs]:
 
 
 def current() -> Inputs:
-    """Return the files read in the block of `watched`; none outside of one."""
+    """Return the inputs of the current `watched` block; an empty list outside of a block."""
     return _INPUTS.get() or Inputs()
 
 
 def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) -> None:
-    """Remember that files are read; `what` completes "the output is ...".
+    """Remember that files are read.
 
     Args:
-        what: the file, in words.
+        what: the file, in words that complete "the output is ...".
         files: paths or open descriptors.
-        system: the pyarrow filesystem of the paths, None for files of this system.
+        system: the pyarrow filesystem of the paths; None for files of this system.
 
     Raises:
-        UsageError: one of them is an output of the command, too.
+        UsageError: one of the files is also an output of the command.
     """
     for file in files:
         places = places_of(file) if system is None else stored_place(system, file)
@@ -92,21 +92,21 @@ def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) ->
 
 
 def note_stream(what: str, stream: Any) -> None:
-    """Remember that an open file is read, if a file of the system is behind it; see `note`."""
+    """Remember that a stream is read, if it is a file of this system; see `note`."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         note(what, stream.fileno())
 
 
 def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
-    """Return the places of a regular file that is there or may be; none of a device or a pipe.
+    """Return the places of a regular file, which need not exist; a device or pipe has none.
 
-    It is named by its path or by an open descriptor.
+    The file is given by its path or by an open descriptor.
     """
     places: set[Place] = set()
-    with contextlib.suppress(OSError, ValueError):  # no such file, a null in the name
+    with contextlib.suppress(OSError, ValueError):  # The file is missing, or its name is invalid.
         if not isinstance(file, int):
             places.add(f"local {os.path.realpath(file)}")
-        found = os.stat(file)  # noqa: PTH116 - it takes descriptors, too
+        found = os.stat(file)  # noqa: PTH116 - a descriptor is allowed, too
         return places | {(found.st_dev, found.st_ino)} if stat.S_ISREG(found.st_mode) else set()
     return places
 
@@ -117,33 +117,33 @@ def stored_place(system: Any, path: object) -> set[Place]:
 
 
 Replaces: TypeAlias = Callable[[IO[bytes]], bool]
-"""Tells whether an open file, of at least one byte, begins as the new one will."""
+"""A function that returns whether an open file of at least one byte begins like the new one."""
 
 _HEAD: Final = 1 << 16
 _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|checkpoint)"')
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Replace files that begin with a match of a regular expression, in letters of any case."""
+    """Replace files whose beginning matches a regular expression, regardless of case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 
 
 NOTHING: Final = beginning(rb"(?!)")
-"""Replaces no file: for outputs that stay until somebody removes them."""
+"""Replaces no file, for outputs that stay until somebody removes them."""
 REGISTRY: Final = beginning(rb'\{\s*"url_slug"')
 REPORT: Final = beginning(rb'\{\s*"(schema_version"|kind":\s*"pate-(report|rdp-curve)")')
-"""Replaces reports, quotes and their curves."""
+"""Replaces reports, quotes and exported curves."""
 PAGE: Final = beginning(rb"<!doctype html")
-"""Replaces pages."""
+"""Replaces HTML pages."""
 PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
-"""Replaces pictures, which no votes are."""
+"""Replaces pictures; votes never begin like a picture."""
 
 
 def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:
-    """Return what a file is that no output replaces, in words; None if it may be replaced.
+    """Return why an output may not replace a file, in words; None if it may.
 
-    Votes are known by the record beside their `path`, however they begin.
+    A file with a record beside its `path` has votes, so it is never replaced.
     """
     if os.path.lexists(f"{path}.spent.json"):
         return "votes that have a record"
@@ -152,4 +152,4 @@ def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str |
     found = _KEPT.match(start)
     if found is not None:
         return f"a {found[1].decode()}"
-    return "no earlier output of this kind" if start and not replaces(file) else None
+    return "not an earlier output of this kind" if start and not replaces(file) else None

@@ -1,6 +1,6 @@
-"""Results of the verbs: frozen values with a table, a file and a few words on themselves.
+"""Results of the verbs: frozen values that can be shown, converted to a table, and saved.
 
-Tables have every format that labels have but NPY, which holds numbers without names.
+Tables have the same formats as labels except NPY, which has no names of columns.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pate_cli.files.protected import Replaces, beginning
 
 
 class Result(ABC):
-    """A result: JSON-ready facts, and a table of whatever it holds many of."""
+    """A result of a verb, with JSON-ready facts and a table."""
 
     @property
     def releasable(self) -> bool:
-        """Return False for what describes the votes; its files are its owner's alone."""
+        """Return whether the result may be published; a result that describes votes may not."""
         return False
 
     @property
     def secret(self) -> bool:
-        """Return True for what is its owner's alone; what is not to be published need not be."""
+        """Return whether only its owner may read the files of this result."""
         return not self.releasable
 
     @abstractmethod
@@ -46,18 +46,18 @@ class Result(ABC):
 
     @abstractmethod
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """Return the table: columns of one length by name."""
+        """Return the table, as columns of equal length by name."""
 
     @abstractmethod
     def headline(self) -> str:
-        """Return a few words on the result."""
+        """Return the result in a few words."""
 
     def to_json(self) -> str:
-        """Return indented JSON with a final newline; never NaN or Infinity."""
+        """Return the facts as indented JSON with a final newline, without NaN or Infinity."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def to_arrow(self) -> Any:
-        """Return the table as a pyarrow.Table, with null for what is missing."""
+        """Return the table as a pyarrow.Table, with null for missing values."""
         import pyarrow as pa
 
         columns = {name: np.asarray(column) for name, column in self.columns().items()}
@@ -66,7 +66,7 @@ class Result(ABC):
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame.
 
-        Whole numbers stay so beside missing ones (Int64).
+        Columns of whole numbers have the type Int64, even if values are missing.
 
         Raises:
             UsageError: pandas is not installed.
@@ -76,24 +76,26 @@ class Result(ABC):
         try:
             whole = importlib.import_module("pandas").Int64Dtype()
         except ImportError:
-            raise UsageError("pandas is not installed; to_arrow() needs nothing more") from None
+            raise UsageError("pandas is not installed; to_arrow() works without it") from None
         return self.to_arrow().to_pandas(
             types_mapper=lambda kind: whole if is_integer(kind) else None
         )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write a file, whole or not at all: facts, or the table in the format that its name says.
+        """Save the facts (.json) or the table (.parquet, .csv, .jsonl or .arrow) as a file.
+
+        The file appears only when it is complete. A secret result gets mode 0600.
 
         Args:
-            path: where to: facts end in .json, tables in .parquet, .csv, .jsonl or .arrow. Mode
-                0600 unless the result may be published, and only then an address of a store.
-            force: replace a file that holds such a result, and no other.
+            path: the name of the file. A result that is not secret may go to the address of a
+                store.
+            force: replace an existing file with such a result; other files are never replaced.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: another suffix.
+            UsageError: the suffix is none of these.
         """
-        from pate_cli.files.outputs import Outputs  # most results are looked at and not kept
+        from pate_cli.files.outputs import Outputs  # Most results are never saved.
 
         with Outputs(force=force) as out:
             replaces = self._replaces(public_name(os.fspath(path)))
@@ -102,14 +104,14 @@ class Result(ABC):
                 self.write(file, public_name(os.fspath(path)))
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files of this name make way for it under `force`: those that begin alike."""
+        """Return which existing file `force` may replace: one that begins like the new file."""
         suffix = PurePath(path).suffix.lower()
         if suffix == ".json":
             return beginning(re.escape(self.to_json().partition(":")[0].encode()))
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
     def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
-        """Write the content of a file named `path` to the binary file object `file`; see `save`."""
+        """Write the result to a binary file, in the format that the suffix of `path` names."""
         if PurePath(path).suffix.lower() == ".json":
             file.write(self.to_json().encode())
         else:
@@ -120,11 +122,11 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
     def said(self) -> Said:
-        """Return what a person reads below the headline, at a terminal and in a notebook."""
+        """Return the details below the headline, for a terminal or a notebook."""
         return ()
 
     def _repr_html_(self) -> str:
-        # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
+        # People keep notebooks and pass them on, so a secret shows no more than its `repr`.
         return as_html([Line(repr(self)[1:-1], "bold"), *(() if self.secret else self.said())])
 
 
@@ -132,32 +134,33 @@ _LONGEST_LINE: Final = 1 << 16
 
 
 def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
-    """Return the names of the columns of an open table; none of a file of another format."""
+    """Return the names of the columns of an open table; empty if the file has another format."""
     from pyarrow import ipc, parquet
 
     names: Iterable[str] = ()
-    with contextlib.suppress(Exception):  # whatever a library raises of a file of another kind
+    with contextlib.suppress(Exception):  # Libraries raise many errors on other kinds of files.
         if kind is LabelFormat.PARQUET:
             names = parquet.read_schema(file).names
         elif kind is LabelFormat.ARROW:
             names = ipc.open_file(file).schema.names
         elif kind is LabelFormat.JSONL:
             names = json.loads(file.readline(_LONGEST_LINE))
-        else:  # a name may break the line
+        else:  # A name may contain a line break.
             start = io.StringIO(file.read(_LONGEST_LINE).decode(errors="replace"), newline="")
             names = next(csv.reader(start))
     return tuple(names)
 
 
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
-    """Replace tables in a format that begin with these columns."""
+    """Replace tables of this format whose first columns have these names."""
     return lambda file: column_names(file, kind)[: len(columns)] == columns
 
 
 def encoded_table(table: Any, kind: LabelFormat) -> bytes:
-    """Return the content of a file of a pyarrow.Table.
+    """Return the content of a file with a pyarrow.Table.
 
-    UsageError for a format that cannot hold named columns, as NPY.
+    Raises:
+        UsageError: the format has no names of columns, like NPY.
     """
     from pyarrow import csv as arrow_csv
     from pyarrow import ipc, parquet

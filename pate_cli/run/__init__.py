@@ -1,1 +1,1 @@
-"""One pass over the votes: what is drawn, where, from what to what."""
+"""One pass over the votes, which draws labels, collects costs, and publishes the results."""

@@ -1,9 +1,9 @@
-"""A folder from which a run that was cut short goes on, without a second draw. SECRET.
+"""A checkpoint is a folder from which an interrupted run continues without a second draw. SECRET.
 
-All noise follows from the run's key (`core.noise`), so a run that is started again under the same
-key gives the same labels and the same report: nothing is drawn, published or charged twice. What is
-kept of finished rows only spares the work. Whoever reads the folder knows the noise, so it is its
-owner's alone, and goes when the run has ended.
+All noise follows from the run's key (`core.noise`). So a run that is started again with the same
+key gives the same labels and the same report, and nothing is drawn, published or charged twice. The
+labels of finished rows are also stored, which only saves time. Anybody who reads the folder knows
+the noise. Therefore only its owner may read it, and it is removed when the run has ended.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SEAL: Final = 32
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Folder with the key of one run, and the labels of its finished ranges. SECRET.
+    """A folder with the key of one run, and the labels of its finished ranges. SECRET.
 
     Attributes:
-        folder: where; of mode 0700, and no other run's.
-        key: what all noise of the run follows from.
+        folder: the folder, which has mode 0700 and belongs to this run only.
+        key: the key from which all noise of the run follows.
     """
 
     folder: Path
@@ -42,17 +42,17 @@ class Checkpoint:
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str], run: str, *, seed: int | None) -> Checkpoint:
-        """Return the checkpoint of a run: the one that is there, or a new one.
+        """Return the checkpoint of a run: the existing one, or a new one.
 
         Args:
-            folder: where it is kept.
-            run: everything that decides what comes out, votes included, in few words.
-            seed: of the noise; None draws a fresh key, once.
+            folder: the folder of the checkpoint.
+            run: a digest of everything that decides the result of the run, including its votes.
+            seed: the seed of the noise; None draws a new key if there is no checkpoint yet.
 
         Raises:
             UsageError: the folder belongs to a run with other settings or other votes, or is on an
                 object store.
-            OutputError: it is not empty and no checkpoint, is open to others, or cannot be made.
+            OutputError: the folder has other files, others may read it, or it cannot be made.
         """
         refuse_address(folder)
         place, begun, name = Path(folder), Path(folder, _RUN), public_name(folder)
@@ -61,13 +61,15 @@ class Checkpoint:
             found, own = place.stat(), getattr(os, "getuid", lambda: None)()
             if own is not None and (stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != own):
                 raise OutputError(
-                    f"{name} is open to others, and a checkpoint holds the run's key; make it "
-                    f"yours alone (chmod 700 {name})"
+                    f"others may read {name}, but a checkpoint has the secret key of the run; make "
+                    f"it private (chmod 700 {name})"
                 )
             if begun.exists():
                 return cls(place, _decoded(begun.read_bytes(), run, name))
             if not all(entry.name.startswith(".pate-") for entry in place.iterdir()):
-                raise OutputError(f"{name} is not empty and no checkpoint; give another folder")
+                raise OutputError(
+                    f"{name} is not empty, and it is not a checkpoint; give another folder"
+                )
         key = RunKey.of(seed)
         known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
         with Outputs() as out:
@@ -76,52 +78,56 @@ class Checkpoint:
         return cls(place, key)
 
     def has(self, start: int) -> bool:
-        """Return whether anything is kept of the range that starts at a row."""
+        """Return whether a result is stored for the range that starts at this row."""
         return self._path(start).exists()
 
     def find(self, start: int) -> Any:
-        """Return what is kept of the range that starts at a row; None where that is not whole."""
+        """Return the stored result of the range that starts at this row; None if not complete."""
         try:
             data = self._path(start).read_bytes()
         except FileNotFoundError:
             return None
         seal, content = data[:_SEAL], data[_SEAL:]
         if not hmac.compare_digest(seal, self._sealed(start, content)):
-            return None  # cut short by a power cut, or not ours
+            return None  # A power cut made it incomplete, or another run wrote it.
         return pickle.loads(content)  # noqa: S301 - sealed under the run's key
 
     def keep(self, start: int, found: Any) -> None:
-        """Keep what was found in the range that starts at a row.
+        """Store the result of the range that starts at this row.
 
-        OutputError where that cannot be written.
+        Raises:
+            OutputError: the result cannot be written.
         """
         content, path = pickle.dumps(found), self._path(start)
         with writing(public_name(path)):
-            # Two processes that go on with one run never share a draft.
+            # Two processes that continue the same run must not share a draft.
             draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
             with os.fdopen(os.open(draft, NEW, 0o600), "wb") as file:
                 file.write(self._sealed(start, content) + content)
             draft.replace(path)
 
     def end(self) -> None:
-        """Forget the run: it has ended, and what it promised is in place or refused.
+        """Remove the checkpoint, because the run has ended and its outputs are in place.
 
-        OutputError where something cannot be removed. The key is the last to go: without it nobody
-        could tell what the rest belongs to.
+        The key is removed last, because without it nobody could tell to which run the other files
+        belong.
+
+        Raises:
+            OutputError: a file cannot be removed.
         """
         try:
             for pattern in (".pate-*", "piece-*", _RUN):
                 for ours in self.folder.glob(pattern):
                     ours.unlink(missing_ok=True)
-            # Whatever else was put here, such as the labels, stays.
+            # Other files that somebody put here, such as the labels, stay.
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
-        except FileNotFoundError:  # another process was first
+        except FileNotFoundError:  # Another process has removed it.
             pass
         except OSError as error:
             raise OutputError(
                 f"cannot remove {public_name(self.folder)}: {error.strerror or error}; the run has "
-                "ended, so remove what is left, which is secret"
+                "ended, so remove the rest of this secret folder yourself"
             ) from error
 
     def _path(self, start: int) -> Path:
@@ -132,13 +138,13 @@ class Checkpoint:
 
 
 def begun(folder: str | os.PathLike[str] | None) -> bool:
-    """Return whether a folder has a run that was begun and has not ended."""
+    """Return whether a folder is the checkpoint of a run that has begun and not ended."""
     return folder is not None and os.path.exists(os.path.join(folder, _RUN))  # noqa: PTH110, PTH118
 
 
 @dataclass(frozen=True)
 class _RunFile:
-    """Content of `run.json`; numbers in hexadecimal, as a seed may be of any size."""
+    """The content of `run.json`; numbers are hexadecimal, because a seed may have any size."""
 
     run: str
     secret: str
@@ -146,19 +152,19 @@ class _RunFile:
 
 
 def _decoded(content: bytes, run: str, name: str) -> RunKey:
-    """Return the key of the run that a checkpoint is of, which must be this one."""
+    """Return the key in a checkpoint; raise an error if it belongs to another run."""
     try:
         known = _FORM.read(_RunFile, content)
         seed = None if known.seed is None else int(known.seed, 16)
         key = RunKey(bytes.fromhex(known.secret), seed)
     except (LedgerError, ValueError) as error:
         raise OutputError(
-            f"{name} holds no checkpoint that this version of pate reads ({error}); "
+            f"{name} has no checkpoint that this version of pate can read ({error}); "
             "give another folder"
         ) from None
     if known.run != run:
         raise UsageError(
-            f"the checkpoint in {name} is of a run with other flags or other votes; "
-            "go on with those, or give another folder"
+            f"the checkpoint in {name} belongs to a run with other flags or other votes; "
+            "continue with those, or give another folder"
         )
     return key

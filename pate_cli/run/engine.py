@@ -1,8 +1,8 @@
 """Engines, which do the work on rows: this process, several processes, or a Dask cluster.
 
 An engine is a function of a task and its items, which yields the results in the order of the items.
-Work that is lost with its process is done again. That is sound because a task draws nothing by
-chance: all noise follows from the key that travels with it (see `pate_cli.core.noise`).
+If a process is lost, its work is done again. This is sound because a repeated task gives the same
+result: all noise follows from the key that is sent with it (see `pate_cli.core.noise`).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 Task: TypeAlias = Callable[[Any], Any]
 Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
-"""Applies a task to items and yields the results in their order; an error comes in its turn."""
+"""A function that applies a task to items and yields results, or an error, in their order."""
 
 _AHEAD: Final = 2
-"""Items per process that are sent before results are taken."""
+"""So many items per process are sent before results are taken."""
 _PATIENCE: Final = 20
-"""Seconds within which a scheduler must answer and have a worker."""
+"""A scheduler must answer and have a worker within so many seconds."""
 _RETRIES: Final = 3
-"""Times that a cluster does a task again whose worker was lost."""
-# Workers keep the memory that one batch frees for the next. Dask has it given back at once, and
-# fetching it again takes a third of the time.
+"""A cluster repeats a task so many times if its worker is lost."""
+# Workers keep the memory that a batch frees, for the next batch. By default Dask returns it to the
+# system, and getting it again takes a third of the time.
 _MEMORY: Final = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 27,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
@@ -68,7 +68,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
         workers: how many processes work here, at least 1.
 
     Raises:
-        UsageError: another word, or Dask is not installed.
+        UsageError: `where` is none of these, or Dask is not installed.
         EngineError: the cluster does not answer, has no worker, or has another version of pate.
     """
     workers = check_whole("`workers`", workers)
@@ -85,7 +85,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
 
 
 def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int) -> Iterator[Any]:
-    """Yield the results of futures in order, with so many under way: results do not pile up."""
+    """Yield the results of futures in order; at most `ahead` are under way, to save memory."""
     waiting = iter(items)
     sent = deque(map(submit, itertools.islice(waiting, ahead)))
     try:
@@ -104,8 +104,8 @@ def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int)
 class Processes:
     """Several processes of this machine, which start with the work and end with it.
 
-    Where one of them is killed, or none can be started, what is left is done in this process. The
-    main module of whoever uses it must be importable without doing anything.
+    If one of them is killed, or none can be started, this process does the rest of the work. The
+    main module of the program must do nothing when it is imported.
     """
 
     def __init__(self, workers: int) -> None:
@@ -134,12 +134,12 @@ class Processes:
 def _context() -> BaseContext:
     import multiprocessing
 
-    # No plain forks: this process may have threads, of pyarrow's and for progress.
+    # A plain fork is unsafe, because pyarrow and the progress bar may have threads.
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else None)
     if context.get_start_method() == "forkserver":
-        # A worker needs about what is loaded here, and what noise is made with; each would import
-        # that anew, which takes as long as drawing a million labels.
+        # Workers need about the modules that are loaded here, and scipy.special for noise. If each
+        # worker imported them itself, it would take as long as drawing a million labels.
         loaded = [name for name in sys.modules if name.startswith("pate_cli.")]
         context.set_forkserver_preload([*loaded, "scipy.special"])
     return context
@@ -150,7 +150,7 @@ _TASK: list[Task] = []
 
 
 def _begin(task: bytes) -> None:
-    """Begin a worker process, which ends with its parent, and where a terminal interrupts both."""
+    """Begin a worker process, which ends with its parent, and when a terminal interrupts both."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     bound_reading()
@@ -162,7 +162,7 @@ def _work(item: Any) -> Any:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended, however that ended."""
+    """End this process as soon as its parent has ended for any reason."""
     import multiprocessing
     from multiprocessing.connection import wait
 
@@ -176,7 +176,7 @@ def _end_with_parent() -> None:
 
 
 def _on_cluster(client: Any, task: Task, items: Sequence[Any]) -> Iterator[Any]:
-    """Work as an engine on a Dask cluster that answers.
+    """Yield the results of a task on a Dask cluster, in the order of the items.
 
     Raises:
         EngineError: the cluster is lost, or a worker has another version of pate.
@@ -196,7 +196,9 @@ def _on_cluster(client: Any, task: Task, items: Sequence[Any]) -> Iterator[Any]:
             ahead=_AHEAD * sum(client.nthreads().values()),
         )
     except NotOpenedError as error:
-        raise VoteError(f"{error} on a worker, which must see the votes by the same name") from None
+        raise VoteError(
+            f"{error} on a worker; workers must see the votes under the same name"
+        ) from None
     except (CancelledError, OSError, KilledWorker) as error:
         raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
 
@@ -209,12 +211,14 @@ def _on_worker(version: str, task: Task, item: Any) -> Any:
 
 def _refuse_version(version: str) -> None:
     if version != __version__:
-        raise EngineError(f"a worker has pate {__version__}, this is {version}; install the same")
+        raise EngineError(
+            f"a worker has pate {__version__}, but this is {version}; install the same version"
+        )
 
 
 @contextlib.contextmanager
 def _client(where: str, workers: int) -> Iterator[Any]:
-    """Yield the client of a cluster that answers, and whose workers can do the work."""
+    """Yield the client of a cluster that answers, and whose workers have this version of pate."""
     try:
         import dask
         import distributed
@@ -224,7 +228,7 @@ def _client(where: str, workers: int) -> Iterator[Any]:
         ) from None
     import logging
 
-    # What Dask has to say comes as one error; its own log would fill the terminal.
+    # Errors of Dask appear as one line; its own log would fill the terminal.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     given: Any = distributed
     own = where == "dask"
@@ -237,7 +241,7 @@ def _client(where: str, workers: int) -> Iterator[Any]:
                         given.LocalCluster(
                             n_workers=workers,
                             threads_per_worker=1,
-                            dashboard_address="127.0.0.1:0",  # None is port 8787, for all to see
+                            dashboard_address="127.0.0.1:0",  # None would open port 8787 to all.
                             silence_logs=logging.CRITICAL,
                         )
                     )
@@ -249,9 +253,9 @@ def _client(where: str, workers: int) -> Iterator[Any]:
             raise EngineError(
                 f"a worker has no pate; install version {__version__} there"
             ) from None
-        except (OSError, ValueError, RuntimeError):  # whose text may quote a password
+        except (OSError, ValueError, RuntimeError):  # Their texts may contain a password.
             raise EngineError(
-                f"no scheduler with a worker answers {place} within {_PATIENCE} seconds; is it "
+                f"no scheduler with a worker answered {place} within {_PATIENCE} seconds; is it "
                 "running?"
             ) from None
         yield client

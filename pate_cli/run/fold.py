@@ -1,7 +1,7 @@
-"""Work on all rows of votes: range by range, on any engine, with one result to the last bit.
+"""Work on all rows of votes, range by range; all engines give exactly the same result.
 
-The ranges follow from the shape of the file alone, so sums over them are the same wherever they are
-done. So are labels, whose noise belongs to rows.
+The ranges only depend on the shape of the file, so sums over them are the same on every engine.
+Labels are the same, too, because each row has its own noise.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from pate_cli.votes.vote_file import VoteBatch, VoteFile
 _Found = TypeVar("_Found")
 
 PerBatch = Callable[[Any, VoteBatch], _Found]
-"""What is made of the mechanism, bound to the rows of a batch, and the batch. It pickles."""
+"""A function of a mechanism, bound to the rows of a batch, and the batch; it can be pickled."""
 
 _ENTRIES: Final = 1 << 21
-"""Numbers in a range of rows: some seconds of work at most, half a second for few classes."""
+"""A range has so many numbers: at most some seconds of work, or half a second for few classes."""
 _WORTH: Final = 1 << 25
-"""Work on fewer numbers is done before other processes have started."""
+"""For fewer numbers, other processes are not worth the time to start them."""
 
 
 def nothing_seen(rows: int, of: int | None = None, /) -> None:
-    """Ignore progress that nobody follows."""
+    """Ignore reports of progress."""
 
 
 @dataclass(eq=False)
 class AskedRows:
-    """The rows that are asked: the first ones of a file, read once or more.
+    """The rows that a run asks, which are the first rows of a file.
 
     Attributes:
-        file: where they are.
-        queries: how many, fixed before any vote is seen.
-        engine: where the work on them is done.
+        file: the votes.
+        queries: how many rows are asked; fixed before any vote is seen.
+        engine: does the work on them.
         progress: called with the number of rows of each finished range.
     """
 
@@ -54,13 +54,13 @@ class AskedRows:
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, mechanism: Mechanism) -> None:
-        """Read all rows, make nothing of them, and remember them.
+        """Read all rows once, and remember a digest of them.
 
-        Whether a file holds votes is told for nothing, and what follows does not fail by what they
-        are. `over` then refuses votes that changed meanwhile.
+        So a file with invalid votes is refused for free, and later steps cannot fail because of it.
+        `over` then refuses votes that have changed since.
 
         Raises:
-            VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
+            VoteError: a row is not valid, or the mechanism cannot be bound to it.
         """
         self._remember = True
         for _ in self.over(mechanism, _nothing):
@@ -74,22 +74,22 @@ class AskedRows:
         in_order: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[_Found]:
-        """Yield what is made of every batch, in order.
+        """Yield the result of `per_batch` for every batch, in order.
 
         Args:
             mechanism: bound to the rows of each batch before `per_batch` sees it.
             per_batch: applied to (mechanism, batch).
-            in_order: `per_batch` must see the batches one after the other, in this process. They
-                cannot be taken up in the middle, so no checkpoint keeps them.
-            checkpoint: where finished ranges are kept, and found again.
+            in_order: True if `per_batch` must see the batches one after the other in this process.
+                Such work cannot be continued in the middle, so the checkpoint is not used.
+            checkpoint: stores the results of finished ranges, and returns them later.
 
         Raises:
-            VoteError: at the first row that is no vote, or where votes have changed since `read`.
+            VoteError: a row is not valid, or votes have changed since `read`.
         """
         task = _Range(self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
-        # Settled once: another process may go on with the same run, and end it, at the same time.
+        # This list is made once, because another process may end the same run at the same time.
         there = set() if kept is None else {rows for rows in ranges if kept.has(rows[0])}
         missing = [rows for rows in ranges if rows not in there]
         fresh = (here if in_order else self._engine)(task, missing)
@@ -112,34 +112,34 @@ class AskedRows:
 
     @property
     def _engine(self) -> Engine:
-        """Return the engine, or this process where the way to another one is not worth it."""
+        """Return the engine, or this process if other processes are not worth their start."""
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine
 
 
 def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
-    """Make nothing of a batch."""
+    """Do nothing with a batch."""
 
 
 @dataclass(frozen=True)
 class OnCounts(Generic[_Found]):
-    """Task on the histograms of a batch, whose ids do not matter.
+    """A task that only needs the histograms of a batch.
 
     Attributes:
-        of: applied to the mechanism bound to the rows and the histograms.
+        of: applied to the mechanism, bound to the rows, and the histograms.
     """
 
     of: Callable[[Any, Histograms], _Found]
 
     def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Found:
-        """Return what is made of a batch."""
+        """Return the result of the task for a batch."""
         return self.of(mechanism, batch.counts)
 
 
 @dataclass(frozen=True)
 class _Range:
-    """The work on one range, and a digest of its votes where those are remembered."""
+    """The work on one range, with a digest of its votes if `remember` is True."""
 
     file: VoteFile
     mechanism: Mechanism
@@ -149,7 +149,7 @@ class _Range:
     def __call__(self, rows: tuple[int, int]) -> tuple[list[Any], bytes]:
         start, stop = rows
         found: list[Any] = []
-        digest = hashlib.sha256()  # which many processors have instructions for
+        digest = hashlib.sha256()  # Many processors have instructions for SHA-256.
         for batch in self.file.batches(start=start, limit=stop - start):
             if self.remember:
                 _update(digest, batch)
@@ -166,6 +166,6 @@ def _update(digest: Any, batch: VoteBatch) -> None:
 
 
 def _packed(counts: Ints) -> bytes:
-    """Return whole numbers ≥ 0 in as few bytes as they fit in: there is less to digest."""
+    """Return whole numbers ≥ 0 in as few bytes as possible, so that hashing is faster."""
     kind = np.min_scalar_type(counts.max(initial=0))
     return kind.str.encode() + counts.astype(kind).tobytes()

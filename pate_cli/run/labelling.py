@@ -1,10 +1,10 @@
-"""Draw labels, pay for them, and hand them on: one path for every mechanism and engine.
+"""Draw labels and collect their costs, by one path for every mechanism and engine.
 
 A session draws its answers by the same functions, a few queries at a time.
 
-Most runs keep nothing of the votes and state what their settings cost whatever the votes, perhaps
-after a test (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan sanitize what
-it keeps of the votes. SECRET.
+Most runs keep nothing of the votes and publish their worst-case cost, or a target after a release
+test (`release_test`). A run with a ledger collects secret costs (`LedgerAccount`), which a plan
+sanitizes before anything of them is published.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"
 
 @dataclass(frozen=True)
 class Drawn:
-    """Labels of consecutive rows, as if no cap had been reached. SECRET until the cap is applied.
+    """Labels of consecutive rows, before the cap on answers is applied. SECRET until then.
 
     Attributes:
-        ids: of the queries.
+        ids: the ids of the queries.
         labels: classes, or NO_LABEL, [rows].
         sources: places in SOURCES, [rows].
-        kept: what an account keeps of the votes. SECRET.
+        kept: what a ledger needs of the votes. SECRET.
     """
 
     ids: Ids
@@ -60,7 +60,7 @@ class Drawn:
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
-        """Return the labels until the teachers gave so many answers, and none thereafter."""
+        """Return these labels with NO_LABEL on all rows after the teachers gave `left` answers."""
         if self.answers < left:
             return self
         answered = self.sources == _TEACHERS
@@ -85,15 +85,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class DrawLabels:
-    """Task that draws the labels of a batch; the noise of a row follows from key and row alone.
+    """A task that draws the labels of a batch; the noise of a row only depends on key and row.
 
-    Where the teachers give no answer, the mechanism's own public label, if it has one, takes its
-    place.
+    If the teachers give no answer, the row gets the mechanism's own public label, if there is one.
 
     Attributes:
-        key: what all noise follows from.
-        keep: what an account keeps of the votes; None for nothing.
-        under_way: the labeller of a mechanism whose rows depend on those before.
+        key: the key from which all noise follows.
+        keep: extracts what a ledger needs of the votes; None without a ledger.
+        under_way: the labeller of a mechanism whose rows depend on earlier rows.
     """
 
     key: RunKey
@@ -142,27 +141,27 @@ def run(
     into: Publication,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[ReportFacts, Ledger | None]:
-    """Test and draw, once: label every row that is asked, stopping at the public cap.
+    """Draw the release test if there is one, and label all rows up to the public cap on answers.
 
-    *All* of them are charged. Rows after the stop get no label and are charged all the same:
-    charging up to a stop that depends on the votes is not RDP. Rows that are not asked are told by
-    their ids alone. Labels that fail their release test are not drawn.
+    *All* rows that are asked are charged. Rows after the cap get no label, but they are charged,
+    too, because a charge that stops at a point that depends on the votes is not RDP. Rows that are
+    not asked only have their ids in the output. If the release test fails, no label is drawn.
 
     Args:
-        rows: those that are asked.
+        rows: the rows that are asked.
         mechanism: the aggregator.
-        account: what is kept of the votes for a ledger; None where nothing is.
-        settings: what the run is told.
-        key: what all noise follows from.
-        into: takes the labels, which must not leave it before this returns.
-        checkpoint: where what is drawn is kept until the run has ended, if anywhere.
+        account: collects the costs for a ledger; None without a ledger.
+        settings: the settings of the run.
+        key: the key from which all noise follows.
+        into: takes the labels, which it must not publish before this function returns.
+        checkpoint: stores what is drawn until the run has ended; None without a checkpoint.
 
     Returns:
-        The facts of the report, `passed` False where labels failed their test, without the name of
-        the run, its record and its labels; and the ledger, where one is kept. SECRET.
+        The facts of the report, without the name of the run, its record and its labels; `passed` is
+        False if the release test failed. And the ledger, or None without one; it is SECRET.
 
     Raises:
-        VoteError: at the first row that is no vote, or where votes changed since they were read.
+        VoteError: a row is not valid, or votes have changed since they were read.
     """
     tested = settings.tested is not None
     if tested and not release_test(rows, mechanism, settings, key):
@@ -194,14 +193,14 @@ def run(
 
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
-"""What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
+"""A function that extracts what a ledger needs of histograms; it can be pickled. SECRET."""
 
 
 class LedgerAccount:
-    """Tallies the scores of votes at the order of a plan, which a ledger is made of. SECRET."""
+    """Counts the scores of votes at the order of a plan, and makes a ledger of them. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
-        """Start at nothing; `plan` is fixed before any vote is seen."""
+        """Start without rows; `plan` must be fixed before any vote is seen."""
         self._mechanism, self._plan = mechanism, plan
         self._tally = TallySum()
 
@@ -211,21 +210,21 @@ class LedgerAccount:
 
     @property
     def keep(self) -> Keep:
-        """Return what is applied to every batch, wherever that is labelled."""
+        """Return the function that every batch is given to, in the process that labels it."""
         return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:
-        """Charge what was kept of a batch; batches come in order."""
+        """Add what was kept of a batch; batches must come in order."""
         self._tally.add(kept)
 
     @property
     def price(self) -> Price:
-        """Return the cost so far, at as many distances as the plan's β asks for."""
+        """Return the cost so far, at as many distances as the plan's β needs."""
         distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
         return self._table.price(self._tally.total, distances)
 
     def ledger(self, done: Round) -> Ledger:
-        """Return the ledger of all rows."""
+        """Return the ledger with the cost of all rows."""
         price = self.price
         return Ledger(
             orders=np.array([self._plan.order]),
@@ -239,11 +238,11 @@ class LedgerAccount:
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
     """Count all rows and draw the release test; return whether the labels may leave.
 
-    It is the one thing that is ever said of what these votes could cost.
+    The run publishes nothing else that depends on the cost of these votes.
 
     Raises:
-        VoteError: there are more or fewer rows than were priced, or votes have changed since they
-            were read.
+        VoteError: the number of rows is not the one that was charged, or votes have changed since
+            they were read.
         ValueError: the settings have no target.
     """
     target, queries = settings.target, settings.queries
@@ -256,10 +255,10 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         counted.add(tally)
     votes, priced = counted.total, 0.0
     if votes.queries != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {votes.queries}")
+        raise VoteError(f"expected {queries} queries, but the votes have {votes.queries}")
 
     def told(share: float) -> None:
-        """Tell of a share of one order's work as so many rows."""
+        """Report a share of the work for one order as a number of rows."""
         nonlocal priced
         before, priced = priced, priced + share * queries / orders.size
         rows.progress(int(priced + 1e-6) - int(before + 1e-6))

@@ -1,4 +1,4 @@
-"""Outputs of a run: labels, report and perhaps a ledger appear together, or not at all."""
+"""Outputs of a run: labels, report and perhaps a ledger appear together, or none of them does."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Destination:
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
     Attributes:
-        labels: a path, or an address of a file on a store.
-        report: the public report; beside the labels if left out.
-        ledger: the account of the votes (mode 0600); none is written if left out. SECRET.
-        label_format: by the suffix of `labels` if left out.
-        force: replace what is there if it begins as the new file does, and nobody's input.
+        labels: a path, or the address of a file on a store.
+        report: the name of the public report; beside the labels if left out.
+        ledger: the name of the ledger (mode 0600); no ledger is written if left out. SECRET.
+        label_format: the format of the labels; if left out, the suffix of `labels` decides.
+        force: replace existing files of the same kind, unless the run reads them.
 
     Raises:
-        UsageError: nothing tells the format, or labels and report both go to standard output.
-        ParameterError: an unknown format.
+        UsageError: the format is unclear, or labels and report both go to standard output.
+        ParameterError: the format is unknown.
     """
 
     labels: str | PathLike[str]
@@ -64,7 +64,7 @@ class Destination:
             object.__setattr__(self, "report", report_beside(fspath(self.labels), "votes"))
 
     def __repr__(self) -> str:
-        # A notebook is kept and passed on: no password of an address stays in it.
+        # People keep notebooks and pass them on, so the password of an address must not show.
         return f"<Destination: labels go to {public_name(self.labels)}>"
 
     @property
@@ -75,15 +75,15 @@ class Destination:
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
     ) -> Publication:
-        """Promise all of it, before any private work: the report first, the labels last.
+        """Reserve all files before any private work: the labels last, so that they appear last.
 
         Args:
-            out: the transaction it is part of.
-            keeps_report: False where the report is not written.
-            resumed: whether the run was cut short before, perhaps while it put them in place.
+            out: the transaction that they are part of.
+            keeps_report: False if the report is not written.
+            resumed: whether the run was interrupted before, perhaps while its files appeared.
 
         Raises:
-            OutputError, UsageError: as Outputs.
+            OutputError, UsageError: for the reasons in `Outputs.reserve`.
         """
         if self.ledger is not None:
             out.reserve(self.ledger, mode=0o600, resumed=resumed)
@@ -94,29 +94,29 @@ class Destination:
 
 
 class Publication:
-    """Labels, report and ledger of one run on their way to their places; or labels in memory.
+    """Takes labels, report and ledger of one run, and publishes them together.
 
     Attributes:
-        labels: the labels, where they go to no file.
-        written: the file of labels as a report tells of it, once it is whole.
+        labels: the labels, if they stay in memory.
+        written: format, size and hash of the file of labels, once it is complete.
     """
 
     labels = NOTHING
     written: LabelFile | None = None
-    # What the classes are called, where nobody listed them. SECRET.
+    # The names of the classes, if nobody listed them. SECRET.
     _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Take outputs that are reserved already; without any, labels stay in memory."""
+        """Store outputs that are reserved already; without them, labels stay in memory."""
         self._to, self._out = to, out or Outputs()
 
     @property
     def ledger(self) -> str | PathLike[str] | None:
-        """Return where the ledger goes; None where none is wanted."""
+        """Return the name of the ledger; None if no ledger is wanted."""
         return None if self._to is None else self._to.ledger
 
     def check(self, file: VoteFile) -> None:
-        """Raise UsageError or ParameterError where it does not go with these votes."""
+        """Raise UsageError or ParameterError if these outputs do not fit the votes."""
         check_id_column(file.facts.id_column or QUERY_ID)
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
@@ -125,15 +125,15 @@ class Publication:
                 refuse_names(self._to.kind)
 
     def try_out(self, rows: int) -> None:
-        """Raise OutputError where labels of so many rows cannot be written; asked before paying."""
+        """Raise OutputError if labels of this many rows cannot be written; call before spending."""
         if self._to is not None:
             size = rows * FORMATS[self._to.kind].least_bytes
             self._out.try_out({fspath(self._to.labels): size})
 
     def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
-        """Take in the labels of all rows of votes, which come in tables of consecutive rows."""
+        """Take the labels of all rows, in tables of consecutive rows."""
         if self._to is None or self._vocabulary is not None:
-            # Which names came out is known once all labels are drawn.
+            # The names that were released are only known when all labels are drawn.
             tables = iter([_named(list(tables), self._vocabulary)])
         if self._to is None:
             self.labels = next(tables)
@@ -143,10 +143,10 @@ class Publication:
         self.written = LabelFile.of(self._out.digest(self._to.labels), self._to.kind)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
-        """Write the report, and the ledger if one is wanted, and put all of it in place.
+        """Write the report, and the ledger if one is wanted, and put all files in place.
 
         Raises:
-            OutputError: something cannot be written, or be put in its place.
+            OutputError: a file cannot be written or put in its place.
         """
         if self._to is None:
             return
@@ -158,47 +158,47 @@ class Publication:
 
 
 Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
-"""Where labels go: a Destination, or its `labels` alone; None keeps them in memory."""
+"""Where labels go: a Destination, or only the name of the labels; None keeps them in memory."""
 
 
 @contextlib.contextmanager
 def publishing(
     into: Into, *, records: Sequence[Path] = (), resumed: bool = False
 ) -> Iterator[Publication]:
-    """Promise the outputs, which `Publication.publish` puts in place.
+    """Reserve the outputs, which `Publication.publish` later puts in place.
 
-    What is a Publication already is left to whoever made it.
+    A Publication is yielded unchanged, and its maker must close its outputs.
 
     Args:
-        into: where to.
+        into: where the labels go.
         records: files that no output may replace.
-        resumed: whether the run was cut short before, perhaps while it put outputs in place.
+        resumed: whether the run was interrupted before, perhaps while its files appeared.
 
     Raises:
-        OutputError, UsageError: an output is there, cannot be written, or was read.
-        ParameterError: `into` is nothing of the kind.
+        OutputError, UsageError: an output exists already, cannot be written, or is an input.
+        ParameterError: `into` has the wrong type.
     """
     if into is None or isinstance(into, Publication):
         yield into or Publication()
         return
     if not isinstance(into, str | PathLike | Destination):
         raise ParameterError(
-            f"`into` is a path, an address, a Destination or None, got {quoted(into)}"
+            f"`into` must be a path, an address, a Destination or None, got {quoted(into)}"
         )
     to = into if isinstance(into, Destination) else Destination(into)
-    # What is read in the block is known to the outputs, which replace none of it.
+    # The outputs know all files that are read in this block, and never replace them.
     with watched(), Outputs(force=to.force) as out:
         note("the record of what was spent", *records)
         yield to.reserve(out, resumed=resumed)
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
-    """Return all labels in one table, under the names that came out where nobody listed them."""
+    """Return all labels in one table; if nobody listed the names, only with the released ones."""
     found = joined(drawn)
     if vocabulary is None:
         return found
     given = found.labels != NO_LABEL
-    # Labels are renumbered, for the place of a name among all that were said tells of the others.
+    # Labels get new numbers, because the old number of a name reveals something about the others.
     places = each_once(found.labels[given])
     labels = np.where(given, np.searchsorted(places, found.labels), NO_LABEL)
     known = vocabulary.names or range(places.max(initial=-1) + 1)

@@ -182,7 +182,10 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
         code, out, err = _finish(process)
     assert code == 130
     assert out.startswith(b'{"query_id')
-    assert counted(err) == "pate: interrupted; outputs left already: count this run as spent"
+    assert (
+        counted(err)
+        == "pate: interrupted; some outputs were released already: count this run as spent"
+    )
 
 
 def _defect(monkeypatch, kind):
@@ -197,7 +200,7 @@ def _defect(monkeypatch, kind):
 def _defect_words(kind):
     return (
         f"internal failure ({kind}); nothing was released. "
-        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
+        "Set PATE_DEBUG=1 for a traceback, and make sure that it has no votes before you share it"
     )
 
 

@@ -29,7 +29,7 @@ def kept(pate, refused):
         before = contents()
         line = refused(pate(*words, **rest), 2)
         read = f"{output} is {what}; give the output another name"
-        there = f"{output} is (no earlier output of this kind|a record|a ledger), so not even"
+        there = f"{output} is (not an earlier output of this kind|a record|a ledger), so not even"
         assert read in line or re.search(there, line)
         assert contents() == before
 
@@ -76,7 +76,7 @@ def test_votes_from_standard_input(shell, npy):
     with npy.open("rb") as stdin:
         done = shell("aggregate", "-", "-o", "v.npy", *OTHER, *NOISE, stdin=stdin)
     assert done.returncode == 2
-    assert b"v.npy is no earlier output of this kind" in done.stderr
+    assert b"v.npy is not an earlier output of this kind" in done.stderr
     assert npy.read_bytes() == before
 
 
@@ -196,7 +196,7 @@ def test_what_becomes_an_input_during_the_run_is_not_replaced_at_its_end(pate, n
     before = npy.read_bytes()
     done = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE)
     assert done.exit_code == 2
-    assert "l.npy is no earlier output of this kind, so not even --force" in done.stderr
+    assert "l.npy is not an earlier output of this kind, so not even --force" in done.stderr
     assert done.stderr.endswith("what went to r.json stays\n")
     assert Path("l.npy").read_bytes() == npy.read_bytes() == before
 

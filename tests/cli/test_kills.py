@@ -145,7 +145,11 @@ def check_said(code, number, said, new):
         assert said == ""
         assert new != []
         return
-    left = "outputs left already: count this run as spent" if new else "nothing was released"
+    left = (
+        "some outputs were released already: count this run as spent"
+        if new
+        else "nothing was released"
+    )
     counts = r"; the run at epsilon [0-9.]+ stays in \S+ and counts"  # once it was entered
     assert code == 128 + number
     assert re.fullmatch(f"pate: interrupted; {left}({counts})?\n", said)

@@ -48,8 +48,8 @@ def test_what_is_refused_before_votes_are_taken_from_a_pipe(
 ):
     monkeypatch.setattr(source, "locate", lambda *_: pytest.fail("the votes were read"))
     unnamed = (
-        "votes from a pipe have no name that labels could be called after: give -o FILE, or -o - "
-        "with --report FILE"
+        "votes from a pipe have no name, so give a name for the labels: -o FILE, or -o - with "
+        "--report FILE"
     )
     refused(pate("aggregate", "-"), 2, unnamed)
     os.mkfifo("pipe")
@@ -205,7 +205,7 @@ def test_help_imports_nothing_heavy(patched):
             "--no-record and --ensemble contradict each other; give one of them",
         ),
         (["--delta", "1e-5"], "missing VOTES;"),
-        (["x.npy", "y.npy"], "got unexpected extra argument (y.npy);"),
+        (["x.npy", "y.npy"], "unexpected extra argument (y.npy);"),
     ],
 )
 def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):

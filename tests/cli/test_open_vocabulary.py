@@ -147,7 +147,7 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
         idle.setattr("pate_cli.run.labelling.DrawLabels.__call__", lambda *_: 1 / 0)
         done = pate(*line, "-o", "three.csv", "--checkpoint", "kept")
         assert done.exit_code == 0
-    assert "pate: goes on with the run in kept\n" in done.stderr
+    assert "pate: continues the run in kept\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted
 
 

@@ -226,7 +226,7 @@ def test_a_record_that_cannot_be_kept_stops_the_release(
     assert "r.json" not in leftovers()
     record.rmdir()
     record.write_text("{}")
-    message = f"{record} is no record, or one of another version"
+    message = f"{record} is not a record, or has another version"
     refused(pate("release", "a.json", *DRAW), 3, message)
     assert "r.json" not in leftovers()
 
@@ -283,8 +283,8 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
     price = draw_cost(SIGMA * -ndtri(1e-6))
     assert dearer[0] - dearer[1] == pytest.approx(price, abs=1.01e-4)
     assert spent.stderr.splitlines()[0] == (
-        "pate: the rounds published 1 epsilon(s) of their own, charged here; "
-        "aggregate --release none --ledger FILE saves that"
+        "pate: the rounds published 1 epsilon(s) of their own, and this report pays for "
+        "them; aggregate --release none --ledger FILE avoids this"
     )
     assert "of their own" not in free.stderr
     assert "1 earlier release from" in json.loads(spent.stdout)["covers"]

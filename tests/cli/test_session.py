@@ -60,7 +60,7 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
         ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: it must have either"),
         (
             '{"counts": [1, 2, 3], "id": 1, "id": 2}',
-            "line 2: not a query: it states something twice",
+            "line 2: not a query: it has a field twice",
         ),
         ("\xff", "line 2: not a query: it is not valid JSON"),
     ],
@@ -148,7 +148,9 @@ def test_an_interruption_says_what_was_kept(here_and_there):
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
         said = process.stderr.read().decode()
-    assert said.splitlines()[-1] == "pate: interrupted; what was answered is in the record"
+    assert (
+        said.splitlines()[-1] == "pate: interrupted; all answers that were sent are in the record"
+    )
     assert SpendRecord.read("r.json").runs[0].settings.queries == 1
 
 

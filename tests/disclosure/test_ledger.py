@@ -170,7 +170,9 @@ def test_damaged_fields_are_refused(change, message):
     assert refusal(LedgerError, Ledger.from_json, sealed(data)) == message
 
 
-NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
+NOT_AS_WRITTEN = (
+    "is damaged: somebody or something changed it after pate wrote it; restore it from a copy"
+)
 
 
 @given(st.data())

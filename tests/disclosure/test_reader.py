@@ -72,7 +72,7 @@ def test_no_part_of_a_report_is_one():
 
 def test_what_contradicts_the_schema_is_named():
     data = data_of()
-    refused(json.dumps(data | {"rdp": [1.0]}), "has a field 'rdp' that is not known")
+    refused(json.dumps(data | {"rdp": [1.0]}), "has an unknown field 'rdp'")
     refused(json.dumps(data | {"epsilon": "1"}), "epsilon must be a finite number")
     refused(json.dumps(data | {"queries": 3.0}), "queries must be a whole number")
     refused(json.dumps(data | {"rounds": {}}), "rounds must be a list")

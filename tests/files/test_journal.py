@@ -85,7 +85,7 @@ def test_another_file_is_no_journal(place, content):
     place.write_bytes(content)
     text = refusal(LedgerError, Journal, place, "some")
     assert text.startswith(str(place))
-    assert "no record, or one of another version" in text
+    assert "is not a record, or has another version" in text
 
 
 def test_lines_that_are_appended_before_others_were_written_again_stay(place, whole):
@@ -98,13 +98,13 @@ def test_lines_that_are_appended_before_others_were_written_again_stay(place, wh
 
 
 def test_another_kind_is_refused(place, whole):
-    with pytest.raises(LedgerError, match="no record"):
+    with pytest.raises(LedgerError, match="is not a record"):
         Journal(place, "other")
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path):
     for path in (tmp_path, os.devnull):
-        assert "no regular file" in refusal(LedgerError, Journal, path, "some")
+        assert "not a regular file" in refusal(LedgerError, Journal, path, "some")
 
 
 LOSSES = {

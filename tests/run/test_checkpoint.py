@@ -129,7 +129,7 @@ def test_only_a_folder_of_its_own(votes, here):
     (here / "kept" / "notes.txt").write_text("mine")
     done = run(words(votes, "plain"))
     assert done.exit_code == 6
-    assert "is not empty and no checkpoint" in done.stderr
+    assert "is not empty, and it is not a checkpoint" in done.stderr
     assert [path.name for path in (here / "kept").iterdir()] == ["notes.txt"]
     assert in_place(here) == {}
 
@@ -174,7 +174,7 @@ def test_a_run_file_of_which_a_bit_flipped_is_refused(tmp_path):
     for at in range(len(whole)):
         (kept / "run.json").write_bytes(flipped(whole, at, at % 8))
         message = refusal(OutputError, Checkpoint.of, kept, "a run", seed=None)
-        assert message.startswith(f"{kept} holds no checkpoint that this version of pate reads")
+        assert message.startswith(f"{kept} has no checkpoint that this version of pate can read")
 
 
 DAMAGES = {
@@ -251,7 +251,7 @@ def test_an_end_that_fails_half_way_gives_no_second_answer(votes, here, monkeypa
         patch.setattr(Path, "unlink", fail)
         done = run(words(votes, "plain"))
     assert done.exit_code == 6
-    assert "the run has ended, so remove what is left, which is secret" in done.stderr
+    assert "the run has ended, so remove the rest of this secret folder yourself" in done.stderr
     found = in_place(here)
     assert {"report.json", "labels.npy"} <= set(found)
     # The key went last, so that the same command gives the same labels again.
@@ -275,7 +275,7 @@ def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch
         done = refused(votes)
     assert done.exit_code == 8, done.output
     assert "none are released" in done.stderr
-    assert "the run has ended, so remove what is left" in done.stderr
+    assert "the run has ended, so remove the rest" in done.stderr
     assert set(in_place(here)) == {"report.json", "spent.json"}
 
 

@@ -237,7 +237,7 @@ def test_a_cluster_that_cannot_work_is_found_before_anything_is_spent(
     where = "tcp://127.0.0.1:9" if preloads is None else troupe(*preloads).address
     done = aggregated(tmp_path / "own", "--engine", where, "--max-epsilon", 99)
     assert done.exit_code == 9, done.output
-    wanted = f"no scheduler with a worker answers at {where} within 1 seconds; is it running?"
+    wanted = f"no scheduler with a worker answered at {where} within 1 seconds; is it running?"
     if preloads:
         wanted = f"a worker has pate 0.0.0, this is {pate.__version__}; install the same"
     assert done.stderr.splitlines()[-1] == f"pate: {wanted}"

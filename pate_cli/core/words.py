@@ -32,8 +32,8 @@ MIN_PASS: Final = 0.5
 
 
 _GONE: Final = {
-    "permute-and-flip": "use lnmax, which has the same epsilon an answer",
-    "unbiased": "use upper, which is a bound and not too low about half the time",
+    "permute-and-flip": "use lnmax, which has the same epsilon per answer",
+    "unbiased": "use upper, which is a valid bound; unbiased was too low about half the time",
 }
 """Replacements for words that a parameter no longer takes."""
 

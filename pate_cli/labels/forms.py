@@ -203,7 +203,7 @@ def refuse_names(kind: LabelFormat) -> None:
     """Raise UsageError for a format without texts, if labels are names that nobody listed."""
     if not FORMATS[kind].texts:
         raise UsageError(
-            f"{kind} holds no names, and nobody listed those of labels; give `label_format` "
+            f"{kind} cannot store names of labels that nobody listed; give `label_format` "
             f"{'|'.join(formats_with('texts'))}"
         )
 
@@ -258,7 +258,7 @@ def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.Re
                 held, room = [], size
         taken += batch.num_rows * per_row
     if taken != outline.rows:
-        raise ParameterError(f"the file was to hold {outline.rows} rows and got {taken}")
+        raise ParameterError(f"the file should have {outline.rows} rows, but got {taken}")
     if held:
         yield _whole(held)
 

@@ -104,9 +104,11 @@ class Labels(Result):
         if self.label_set is not None:
             each = self.label_set.count
             if ids.size % each:
-                raise ParameterError(f"{ids.size} rows are no whole queries of {each} labels each")
+                raise ParameterError(
+                    f"{ids.size} rows cannot be divided into queries of {each} labels"
+                )
             wrong = ids != np.repeat(ids[::each], each)
-            _refuse_row(wrong, "the query id is not that of its query")
+            _refuse_row(wrong, "all labels of a query must have the same query id")
         if not all(isinstance(text, str) for item in self.metadata.items() for text in item):
             raise ParameterError("metadata must map text to text")
         check_id_column(self.id_column)
@@ -152,7 +154,7 @@ class Labels(Result):
         one label.
         """
         if self.label_set is None:
-            raise ParameterError("a query has one label here, which is in `labels`")
+            raise ParameterError("queries have one label each; see `labels`")
         return self.label_set.decided(self.labels)
 
     @property

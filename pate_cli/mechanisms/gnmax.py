@@ -109,7 +109,7 @@ class GNMax(OneScoreMechanism):
         entries = counts.labels.shape[1]
         if entries > self.sparse_draws - 2:
             raise ParameterError(
-                f"a row has votes for {entries} classes, but there are {self.most_votes} teachers"
+                f"a row has votes for {entries} classes, but only {self.most_votes} teachers vote"
             )
         voted = counts.counts + self.sigma2 * normal_from_words(words[:, :entries])
         voted[counts.counts == 0] = -np.inf
@@ -173,7 +173,7 @@ class GNMax(OneScoreMechanism):
             raise UsageError("`bound` conditional needs `teachers_per_record` 1")
         if self.classes > DENSE_CLASSES:
             raise UsageError(
-                f"`bound` conditional goes with at most {DENSE_CLASSES} classes; take two-tail"
+                f"`bound` conditional allows at most {DENSE_CLASSES} classes; use two-tail"
             )
         return -np.sort(-np.asarray(dense(counts), dtype=np.int64), axis=1)
 

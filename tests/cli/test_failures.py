@@ -209,7 +209,7 @@ def _defect_words(kind):
     [
         (RuntimeError, 1, _defect_words("RuntimeError")),
         (UnicodeError, 1, _defect_words("UnicodeError")),
-        (MemoryError, 1, "out of memory; nothing was released. Fewer --workers take less of it"),
+        (MemoryError, 1, "out of memory; nothing was released. Fewer --workers need less memory"),
         # What the system refuses is no defect, wherever it comes up.
         (
             lambda _: PermissionError(13, "Permission denied", "odd\nname\x1b[31m"),

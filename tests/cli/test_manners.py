@@ -194,7 +194,7 @@ def test_help_imports_nothing_heavy(patched):
         (["x.npy", "--sigma-gnmax", "2"], "no option --sigma-gnmax; did you mean --sigma2?"),
         (
             ["x.npy", "--spend", "False"],
-            "--spend takes the name of a file; to keep none, say --no-record",
+            "--spend takes the name of a file; if you want none, give --no-record",
         ),
         (
             ["x.npy", "--spend", "s", "--no-record"],
@@ -214,7 +214,7 @@ def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, 
 
 
 def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder):
-    message = "--pool is gone: put the queries of a cluster into one row before aggregating"
+    message = "--pool is gone: add the votes of similar queries in one row before you aggregate"
     refused(pate("aggregate", "v.npy", "--pool", "c.csv"), 2, message)
     assert not list(folder.iterdir())
 

@@ -285,7 +285,7 @@ def test_what_ends_the_writing_comes_as_itself(kind, fault, monkeypatch):
     if fault == "full disk":
         assert given_up.value.errno == errno.ENOSPC
     elif error is ParameterError:
-        assert str(given_up.value) == f"the file was to hold {rows} rows and got 12"
+        assert str(given_up.value) == f"the file should have {rows} rows, but got 12"
     assert not file.closed
 
 
@@ -313,7 +313,7 @@ def test_names_that_nobody_listed_need_a_format_with_texts():
     for kind in formats_with("texts"):
         refuse_names(kind)
     assert refusal(UsageError, refuse_names, LabelFormat.NPY) == (
-        "npy holds no names, and nobody listed those of labels; give `label_format` "
+        "npy cannot store names of labels that nobody listed; give `label_format` "
         f"{'|'.join(formats_with('texts'))}"
     )
 

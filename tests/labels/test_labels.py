@@ -75,13 +75,13 @@ def test_columns_that_do_not_fit_are_refused_by_row(changed, text):
 def test_several_labels_a_query_are_those_of_whole_queries():
     """A row always belongs to the query and the label that its place says."""
     halves = refusal(ParameterError, several, [1, 0], label_set=LabelSet(3))
-    assert halves == "2 rows are no whole queries of 3 labels each"
+    assert halves == "2 rows cannot be divided into queries of 3 labels"
     apart = refusal(ParameterError, several, [1, 0], ids=np.array([0, 1]))
-    assert apart == "row 1: the query id is not that of its query"
+    assert apart == "row 1: all labels of a query must have the same query id"
     other = refusal(ParameterError, several, [1, 2])
     assert other == "row 1: a label must be in [0, 1], or -1 for none"
     single = refusal(ParameterError, lambda: few().by_query)
-    assert single == "a query has one label here, which is in `labels`"
+    assert single == "queries have one label each; see `labels`"
 
 
 def test_labels_are_frozen_and_the_callers_arrays_are_not():

@@ -264,7 +264,7 @@ def test_releases_at_once_draw_once(kept, patched, folder, record, forget, how, 
     ]
     said = [process.communicate(timeout=60)[1] for process in started]
     assert sorted(process.returncode for process in started) == [0] + [7] * (together - 1)
-    assert sum(b"these rounds were released before, 1 time(s)" in line for line in said) == (
+    assert sum(b"these rounds were released 1 time(s) before" in line for line in said) == (
         together - 1
     )
     assert len(list(folder.glob("r?.json"))) == 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,7 +80,7 @@ def test_every_option_named_in_the_text_exists():
     }
     for page, text in TEXT.items():
         told = re.sub(r"<!-- reference -->.*<!-- /reference -->", "", text, flags=re.DOTALL)
-        told = re.sub(r"^(\$ )?head .*$", "", told, flags=re.MULTILINE)
+        told = re.sub(r"^(\$ )?head .*$|env -i|set -eu|(uvx|pipx run) --\w+", "", told, flags=re.MULTILINE)
         named = set(re.findall(r"(?<![\w)-])--?[a-z][\w-]*", told))
         assert named - known <= {"--help", "--help-all", "--install-completion"}, page
 
@@ -218,7 +221,7 @@ def _exit_codes(kind=PateError):
 
 
 def test_the_rounds_of_the_text_can_be_composed(tmp_path):
-    _, months, account, lines = re.findall(r"```sh\n(.*?)```", TEXT["runs.md"], re.DOTALL)[:4]
+    _, months, account, _, lines = re.findall(r"```sh\n(.*?)```", TEXT["runs.md"], re.DOTALL)[:5]
     for seed, name in enumerate(("monday.npy", "tuesday.npy")):
         counts, _ = SyntheticEnsemble(teachers=40, classes=2, queries=60).draw(seed)
         np.save(tmp_path / name, counts)
@@ -236,6 +239,72 @@ def test_the_rounds_of_the_text_can_be_composed(tmp_path):
     _shell(months, tmp_path)
     assert pate_cli.spent(tmp_path / ".pate/2026-10.spent.json").total.epsilon == 9.0
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A folder with votes and a `pate` that stands on a path, and what runs a line there so."""
+    counts, _ = SyntheticEnsemble(teachers=40, classes=2, queries=60).draw(3)
+    columns = {f"class_{j}": counts[:, j] for j in range(2)}
+    pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
+    command = tmp_path / "bin" / "pate"
+    command.parent.mkdir()
+    program = shlex.join([sys.executable, "-m", "pate_cli"])
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {program} "$@"\n')
+    command.chmod(0o755)
+
+    def run(*words):
+        path = f"PATH={command.parent}:/usr/bin:/bin"
+        return subprocess.run(
+            ["env", "-i", path, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    return run
+
+
+def _script(page, name):
+    """A file of a page, for the few teachers that these votes are of."""
+    (text,) = re.findall(rf"```\w+\n# {name}\n(.*?)```", TEXT[page], re.DOTALL)
+    return text.replace("epsilon 1 ", "epsilon 9 ")
+
+
+def test_a_job_runs_in_an_empty_environment(job, tmp_path):
+    """It keeps its record where it says, and costs nothing where it ends early."""
+    (tmp_path / "monthly.sh").write_text(_script("runs.md", "monthly.sh"))
+    record = tmp_path / "records" / "clinics.spent.json"
+    for code, runs in ((0, 1), (6, 1)):
+        done = job("sh", str(tmp_path / "monthly.sh"))
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert len(pate_cli.SpendRecord.read(record).runs) == runs
+    for name in ("labels.csv", "labels.report.json"):
+        (tmp_path / name).unlink()
+    assert job("sh", "monthly.sh").returncode == 5
+    assert len(pate_cli.SpendRecord.read(record).runs) == 1
+    assert not (tmp_path / "labels.csv").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_labels_once_and_again_only_where_somebody_decides_so(job, tmp_path):
+    (tmp_path / "Makefile").write_text(_script("runs.md", "Makefile"))
+    votes = tmp_path / "votes.parquet"
+    record = tmp_path / "votes.parquet.spent.json"
+    home = f"PATE_HOME={tmp_path / 'home'}"
+
+    def make(code, runs):
+        done = job(home, "make")
+        assert done.returncode == code, done.stderr
+        assert len(pate_cli.SpendRecord.read(record).runs) == runs
+        return done.stdout
+
+    make(0, 1)
+    assert json.loads((tmp_path / "checks.json").read_text())["holds"]
+    assert "up to date" in make(0, 1)
+    later = (tmp_path / "checks.json").stat().st_mtime + 10
+    os.utime(votes, (later, later))
+    make(2, 1)
+    for name in ("labels.csv", "labels.report.json"):
+        (tmp_path / name).unlink()
+    make(0, 2)
 
 
 def test_exit_codes_are_all_there():

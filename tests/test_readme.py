@@ -80,7 +80,9 @@ def test_every_option_named_in_the_text_exists():
     }
     for page, text in TEXT.items():
         told = re.sub(r"<!-- reference -->.*<!-- /reference -->", "", text, flags=re.DOTALL)
-        told = re.sub(r"^(\$ )?head .*$|env -i|set -eu|(uvx|pipx run) --\w+", "", told, flags=re.MULTILINE)
+        told = re.sub(
+            r"^(\$ )?head .*$|env -i|set -eu|(uvx|pipx run) --\w+", "", told, flags=re.MULTILINE
+        )
         named = set(re.findall(r"(?<![\w)-])--?[a-z][\w-]*", told))
         assert named - known <= {"--help", "--help-all", "--install-completion"}, page
 

@@ -234,12 +234,12 @@ class ConfidentGNMax(ScoredMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.argmax
-        check_scale("sigma1", self.sigma1)
+        check_scale("`sigma1`", self.sigma1)
         if not np.isfinite(self.threshold):
-            raise ParameterError(f"threshold must be finite, got {self.threshold}")
+            raise ParameterError(f"`threshold` must be finite, got {self.threshold}")
         if abs(self.threshold) > LARGEST:
             raise ParameterError(
-                f"threshold must be between -{LARGEST} and {LARGEST}, got {self.threshold}"
+                f"`threshold` must be between -{LARGEST} and {LARGEST}, got {self.threshold}"
             )
 
     @classmethod

@@ -80,7 +80,7 @@ class GNMax(OneScoreMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scale("sigma2", self.sigma2)
+        check_scale("`sigma2`", self.sigma2)
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:

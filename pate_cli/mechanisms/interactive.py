@@ -73,7 +73,7 @@ class InteractiveGNMax(ConfidentGNMax):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.confidence <= 1.0:
-            raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
+            raise ParameterError(f"`confidence` must be between 0 and 1, got {self.confidence}")
 
     def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
         """Return this mechanism with predictions read by `read`, if it has any."""

@@ -60,7 +60,7 @@ class LNMax(OneScoreMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scale("laplace_scale", self.laplace_scale)
+        check_scale("`laplace_scale`", self.laplace_scale)
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:

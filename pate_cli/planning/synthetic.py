@@ -73,8 +73,8 @@ class SyntheticEnsemble:
             raise ParameterError(f"agreement must be between 0 and 1, got {self.agreement}")
         if not 0.0 <= self.spread < 1.0:
             raise ParameterError(f"spread must be at least 0 and below 1, got {self.spread}")
-        check_positive("confusion", self.confusion)
-        check_nonnegative("imbalance", self.imbalance)
+        check_positive("`confusion`", self.confusion)
+        check_nonnegative("`imbalance`", self.imbalance)
 
     def draw(self, seed: int) -> tuple[Histograms, Ints]:
         """Return (histograms [queries, classes], true classes [queries]) for a seed ≥ 0.

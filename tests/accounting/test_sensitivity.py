@@ -196,5 +196,5 @@ def test_smooth_sensitivity_is_the_largest_discounted_value(curve, ceiling, beta
 
 @pytest.mark.parametrize("beta", [0.0, -1.0, math.inf, math.nan])
 def test_beta_must_be_positive(beta):
-    with pytest.raises(ParameterError, match=rf"^beta must be positive and finite, got {beta}$"):
+    with pytest.raises(ParameterError, match=rf"^`beta` must be positive and finite, got {beta}$"):
         smooth_sensitivity(np.ones(3), ceiling=1.0, beta=beta)

@@ -24,6 +24,6 @@ def test_a_person_at_a_terminal_is_refused_and_not_asked(command, votes, leftove
     said = os.read(ours, 65536).decode()
     os.close(ours)
     assert (ran.returncode, ran.stdout) == (5, b"")
-    assert "ask for it by name: --max-epsilon" in said.splitlines()[-1]
+    assert "To run it anyway, give --max-epsilon" in said.splitlines()[-1]
     assert leftovers() == []
     assert not votes.with_name("votes.npy.spent.json").exists()

@@ -15,7 +15,7 @@ import pytest
 
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.verbs.keywords import with_options
-from pate_cli.votes import source
+from pate_cli.votes import formats
 from slices import some
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
@@ -46,7 +46,7 @@ def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
 def test_what_is_refused_before_votes_are_taken_from_a_pipe(
     pate, refused, folder, leftovers, monkeypatch
 ):
-    monkeypatch.setattr(source, "locate", lambda *_: pytest.fail("the votes were read"))
+    monkeypatch.setattr(formats, "locate", lambda *_: pytest.fail("the votes were read"))
     unnamed = (
         "votes from a pipe have no name, so give a name for the labels: -o FILE, or -o - with "
         "--report FILE"

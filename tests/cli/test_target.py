@@ -113,7 +113,7 @@ def test_attempts_add_up_to_a_budget(pate, votes, heads):
     over = pate(*words, "--target-epsilon", 1.2)
     assert over.exit_code == 5
     assert "and 2 runs in votes.spent.json spent epsilon 2.3000 at delta 2e-05" in over.stderr
-    assert "with this one it would be 3.5000" in over.stderr
+    assert "with this run the total would be 3.5000" in over.stderr
     assert attempts() == before
 
 

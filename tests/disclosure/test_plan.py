@@ -70,8 +70,8 @@ def test_failure_belongs_to_upper_releases_alone():
     [
         ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
         ({"order": 1.0}, "a Renyi order must be finite and above 1, got 1.0"),
-        ({"beta": math.nan}, "beta must be positive and finite, got nan"),
-        ({"sigma": 0.0}, "sigma_release must be positive and finite, got 0.0"),
+        ({"beta": math.nan}, "`beta` must be positive and finite, got nan"),
+        ({"sigma": 0.0}, "`sigma_release` must be positive and finite, got 0.0"),
         (
             {"beta": 0.06},
             "beta=0.06 at order 9.5 has infinite privacy cost; beta must be below 0.0556128 at "

@@ -239,4 +239,4 @@ def test_two_names_that_saved_labels_would_not_tell_apart_cost_nothing(here):
     first, other, again = map(json.loads, ran.stdout.splitlines())
     assert first == again
     assert (first["remaining"], other["id"]) == (8, "7")
-    assert "looks in saved labels as 7 does" in other["error"]
+    assert "looks the same in saved labels as 7" in other["error"]

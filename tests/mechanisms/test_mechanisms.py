@@ -74,7 +74,7 @@ def test_weights_are_kept_exactly():
         ({"extra": 1}, "mechanism 'gnmax' is damaged: "),
         (
             {"teachers": 0},
-            "mechanism 'gnmax' is damaged: teachers must be a whole number of",
+            "mechanism 'gnmax' is damaged: `teachers` must be a whole number of",
         ),
         ({"sigma2": None}, "mechanism 'gnmax' is damaged: "),
     ],
@@ -101,22 +101,24 @@ def range_of(name, text, *values):
 
 BAD = [
     *range_of(
-        "teachers", "teachers must be a whole number of at least 1", 3.0, "50", True, math.nan, 0
+        "teachers", "`teachers` must be a whole number of at least 1", 3.0, "50", True, math.nan, 0
     ),
-    *range_of("classes", "classes must be a whole number of at least 2", 1),
-    *range_of("teachers_per_record", "teachers_per_record must be a whole number of at least 1", 0),
-    ("teachers_per_record", 21, "teachers_per_record=21 is more than the 20 teachers"),
-    *range_of("threshold", "threshold must be finite", math.inf, math.nan),
-    *range_of("sigma1", "sigma1 must be positive and finite", -1.0),
-    *range_of("sigma2", "sigma2 must be positive and finite", math.inf, 0.0),
-    *range_of("confidence", "confidence must be between 0 and 1", -0.01, 1.01, math.nan),
-    *range_of("laplace_scale", "laplace_scale must be positive and finite", 0.0, math.nan),
-    *range_of("query_epsilon", "query epsilon must be positive and finite", 0.0, -1.0, math.nan),
-    *range_of("refusals", "refusals must be a whole number of at least 1", 0, 2.5),
+    *range_of("classes", "`classes` must be a whole number of at least 2", 1),
+    *range_of(
+        "teachers_per_record", "`teachers_per_record` must be a whole number of at least 1", 0
+    ),
+    ("teachers_per_record", 21, "`teachers_per_record` 21 is more than the 20 teachers"),
+    *range_of("threshold", "`threshold` must be finite", math.inf, math.nan),
+    *range_of("sigma1", "`sigma1` must be positive and finite", -1.0),
+    *range_of("sigma2", "`sigma2` must be positive and finite", math.inf, 0.0),
+    *range_of("confidence", "`confidence` must be between 0 and 1", -0.01, 1.01, math.nan),
+    *range_of("laplace_scale", "`laplace_scale` must be positive and finite", 0.0, math.nan),
+    *range_of("query_epsilon", "`query_epsilon` must be positive and finite", 0.0, -1.0, math.nan),
+    *range_of("refusals", "`refusals` must be a whole number of at least 1", 0, 2.5),
 ]
 QUERY_DELTA = [
-    (Stability, 0.0, "query delta must be between 0 and 1, both excluded, got 0.0"),
-    (SparseVector, 0.51, "query delta must be above 0 and at most 0.5, got 0.51"),
+    (Stability, 0.0, "`query_delta` must be between 0 and 1, both excluded, got 0.0"),
+    (SparseVector, 0.51, "`query_delta` must be above 0 and at most 0.5, got 0.51"),
 ]
 
 
@@ -131,9 +133,9 @@ def test_parameters_out_of_range(kind, good):
     if most == 10_000:
         assert text == f"{kind.name} takes at most 10000 classes, got 10001"
     else:
-        assert text == f"classes must be at most {most}, got {most + 1}"
+        assert text == f"`classes` must be at most {most}, got {most + 1}"
         crowd = refusal(ParameterError, kind, **(good | {"classes": 10_001, "teachers": 100_001}))
-        assert crowd == "teachers must be at most 100000 with more than 10000 classes, got 100001"
+        assert crowd == "`teachers` must be at most 100000 with more than 10000 classes, got 100001"
     refused = 0
     for field, value, message in BAD:
         if field in good:

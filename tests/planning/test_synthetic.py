@@ -96,9 +96,9 @@ def test_imbalance_follows_a_power_law():
         ({"spread": -0.1}, "spread must be at least 0 and below 1, got -0.1"),
         ({"spread": 1.0}, "spread must be at least 0 and below 1, got 1.0"),
         ({"spread": math.nan}, "spread must be at least 0 and below 1, got nan"),
-        ({"confusion": 0.0}, "confusion must be positive and finite, got 0.0"),
-        ({"imbalance": -1.0}, "imbalance must be at least 0 and finite, got -1.0"),
-        ({"imbalance": math.inf}, "imbalance must be at least 0 and finite, got inf"),
+        ({"confusion": 0.0}, "`confusion` must be positive and finite, got 0.0"),
+        ({"imbalance": -1.0}, "`imbalance` must be at least 0 and finite, got -1.0"),
+        ({"imbalance": math.inf}, "`imbalance` must be at least 0 and finite, got inf"),
     ],
 )
 def test_recipes_out_of_range(change, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pate_cli.cli import terminal
@@ -38,33 +39,32 @@ def explain(
         return
     from pate_cli.disclosure.exchange import converted, rdp_curve
     from pate_cli.disclosure.figures import nats
-    from pate_cli.disclosure.registry import as_yaml, blanks, registry_entry
+    from pate_cli.disclosure.registry import blanks, registry_entry
     from pate_cli.disclosure.report import report_in
 
     with terminal.outputs(force=force) as outputs:
-        if asked["report"] == "-":  # a pipe is read once
-            asked["report"] = report_in("-")
+        for name, kind in ((html, PAGE), (export_rdp, REPORT), (registry, REGISTRY)):
+            if name is not None:
+                outputs.reserve(name, replaces=kind)
+        asked["report"] = report = report_in(asked["report"])  # a pipe is read once
+        found = verbs.explain(**asked)
         if html is not None:
-            outputs.reserve(html, replaces=PAGE)
-            outputs.write(html, verbs.explain(**asked).to_html().encode())
+            outputs.write(html, found.to_html().encode())
         if export_rdp is not None:
-            outputs.reserve(export_rdp, replaces=REPORT)
-            report = report_in(asked["report"])
-            curve = rdp_curve(report)
+            curve, worst = rdp_curve(report), report.data_independent
             outputs.write(export_rdp, curve.to_json().encode())
-            alone, worst = nats(converted(curve, report.delta)), report.data_independent
             if worst.method != "renyi":
+                alone = nats(converted(curve, report.delta))
                 view.note(
                     f"another accountant gets epsilon {alone} from this curve alone; the report "
                     f"has {nats(worst.epsilon)}, by a bound on the whole run that is no curve"
                 )
         if registry is not None:
-            outputs.reserve(registry, replaces=REGISTRY)
             words = {"title": asked.get("title"), "unit": asked.get("unit")}
-            report = report_in(asked["report"])
-            entry = registry_entry(report, verbs.explain(**asked), **words)
-            outputs.write(registry, as_yaml(entry).encode())
-            view.note(f"left blank for you to fill in: {', '.join(blanks(entry))}")
+            entry = registry_entry(report, found, **words)
+            outputs.write(registry, entry.encode())
+            blank = ", ".join(blanks(json.loads(entry)))
+            view.note(f"left blank for you to fill in: {blank}")
 
 
 @command(verbs.verify)

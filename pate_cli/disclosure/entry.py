@@ -41,14 +41,7 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import check_neighbours
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
-from pate_cli.disclosure.runs import (
-    Budget,
-    Outcome,
-    Run,
-    Spent,
-    named_where_disjoint,
-    total_of,
-)
+from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, named_where_disjoint, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import locked

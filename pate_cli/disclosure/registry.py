@@ -1,8 +1,9 @@
 """A report as an entry for the public register of differential privacy deployments.
 
 The register (registry.opendp.org) keeps one YAML file for each deployment, and refuses fields that
-its schema does not know. JSON is YAML, so an entry is written as JSON. Whatever a report does not
-say is left blank, for whoever runs the deployment to fill in.
+its schema does not know. JSON is YAML, so an entry is written as JSON, in the form of
+registry.json. Whatever a report does not say is left blank, for whoever runs the deployment to fill
+in.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from importlib import resources
+from string import Template
 from typing import Any
 
 from pate_cli.core.errors import UsageError
@@ -20,11 +23,11 @@ from pate_cli.disclosure.report import Report
 
 def registry_entry(
     report: Report, explanation: Explanation, *, title: str | None = None, unit: str | None = None
-) -> dict[str, Any]:
-    """Return the entry of a report, with empty texts where the report says nothing. Public.
+) -> str:
+    """Return the entry of a report as a text, with "" where the report says nothing. Public.
 
-    Its ε holds for all vote files: a sanitized ε, or the smaller ε of a failed test, is none that
-    differential privacy of a deployment could be stated by.
+    Its ε holds for all vote files: differential privacy of a deployment is not stated by a
+    sanitized ε, nor by the smaller ε of a failed test.
 
     Args:
         report: a report of any author.
@@ -37,73 +40,33 @@ def registry_entry(
     """
     if not explanation.promised:
         raise UsageError(f"this report is no entry of a register: {explanation.headline()}")
-    spent, (first, *_) = report.spent, report.rounds
-    tested = first.tested if len(report.rounds) == 1 and not report.total else None
-    epsilon = report.data_independent.epsilon if tested is None else tested.epsilon
-    one = "one training record" if by_record(report) else "one teacher"
-    session = any(done.rule for done in report.rounds)
-    told = {"answers": report.answers, "queries": report.queries, "rows": report.rows}
-    several = spent is not None and spent.count > 1
-    return {
-        "url_slug": "",
-        "status": "Draft",
-        "tier": 2,
-        "deployment": {
-            "basic": {
-                "name": title or "",
-                "data_curators": [{"data_curator_name": "", "data_curator_type": ""}],
-                "intended_use": "",
-                "data_product_type": "",
-                "data_product_region": "",
-                "description": sentence("registry-labels", **told),
-                "publication_date": "",
-                "data_product_sector": "",
-            },
-            "dp_variant": {
-                "variant_name": "Approximate DP",
-                "data_domain": sentence("registry-domain"),
-                "unprotected_quantities": sentence("registry-public"),
-            },
-            "privacy_loss": {
-                "privacy_unit": unit or one,
-                "privacy_unit_details": report.adjacency,
-                "privacy_parameters": {"epsilon": epsilon, "delta": report.delta},
-                "privacy_parameters_details": report.summary,
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "model_name_details": sentence("rests-trust"),
-                "actors": "",
-                "release_type": "Many releases" if several else "One release",
-                "data_source_type": "",
-                "access_type": "Interactive" if session else "Non-interactive",
-            },
-            "accounting": {
-                "post_processing": "",
-                "composition": sentence("registry-composition"),
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "",
-                "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
-                "justification": "",
-            },
-            "administrative": {"sources": "", "registry_authors": [""]},
-        },
+    tested = report.rounds[0].tested if len(report.rounds) == 1 and not report.total else None
+    told = {
+        "title": title or "",
+        "labels": sentence(
+            "registry-labels", answers=report.answers, queries=report.queries, rows=report.rows
+        ),
+        "unit": unit or ("one training record" if by_record(report) else "one teacher"),
+        "adjacency": report.adjacency,
+        "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
+        "summary": report.summary,
+        "trust": sentence("rests-trust"),
+        "releases": "Many releases" if report.spent and report.spent.count > 1 else "One release",
+        "access": "Interactive" if any(done.rule for done in report.rounds) else "Non-interactive",
+        "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
     }
+    form = resources.files("pate_cli.disclosure").joinpath("registry.json")
+    # YAML 1.1 takes 1e-05 for a text, and 1.0e-05 for a number.
+    delta = re.sub(r"^(\d+)e", r"\1.0e", json.dumps(report.delta))
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in told.items()}
+    return Template(form.read_text(encoding="utf-8")).substitute(texts, delta=delta)
 
 
 def blanks(entry: Any, path: str = "") -> Iterator[str]:
-    """Yield the fields of an entry that are blank, with dots between names."""
+    """Yield the fields of a decoded entry that are blank, with dots between names."""
     if entry == "":
         yield path
-    items = entry.items() if isinstance(entry, dict) else ()
-    for name, inner in items:
+    for name, inner in entry.items() if isinstance(entry, dict) else ():
         yield from blanks(inner, f"{path}.{name}" if path else name)
     for inner in entry if isinstance(entry, list) else ():
         yield from blanks(inner, path)
-
-
-def as_yaml(entry: dict[str, Any]) -> str:
-    """Return an entry as JSON that is YAML: YAML 1.1 takes 1e-05 for a text, and 1.0e-05 not."""
-    text = json.dumps(entry, indent=2, ensure_ascii=False)
-    return re.sub(r'("delta": \d+)(?=e)', r"\1.0", text) + "\n"

@@ -60,11 +60,10 @@ def explain(
                     f"has {nats(worst.epsilon)}, by a bound on the whole run that is no curve"
                 )
         if registry is not None:
-            words = {"title": asked.get("title"), "unit": asked.get("unit")}
+            words = {name: asked.get(name) for name in ("title", "unit")}
             entry = registry_entry(report, found, **words)
             outputs.write(registry, entry.encode())
-            blank = ", ".join(blanks(json.loads(entry)))
-            view.note(f"left blank for you to fill in: {blank}")
+            view.note(f"left blank for you to fill in: {', '.join(blanks(json.loads(entry)))}")
 
 
 @command(verbs.verify)

@@ -562,14 +562,8 @@ class Entry:
         self._refuse(self._place.record | self._beside)
         runs = self.record.runs
         check_neighbours(run.settings for run in runs if run.settings is not None)
-        known = {run.ensemble for run in runs}
-        for name in self._place.disjoint_from:
-            if name not in known:
-                there = sorted(map(str, known - {None, self._place.ensemble}))
-                raise UsageError(
-                    f"`disjoint_from` names {name}, which has no run in the record; it has runs of "
-                    f"{' and '.join(there) or 'no other ensemble'}"
-                )
+        for name in sorted({*self._place.disjoint_from} - {run.ensemble for run in runs}):
+            raise UsageError(f"`disjoint_from` names {name}, which has no run in the record")
         if self._budget is not None and file is not None:
             others = [run for run in runs if own is None or run.id != own.id]
             self._budget.refuse(others, [] if own is None else [own], record=file.name)

@@ -1,1 +1,1 @@
-"""The command line: each command parses options, makes one library call, and writes outputs."""
+"""The command line: each command reads options, makes one library call, and writes outputs."""

@@ -1,1 +1,1 @@
-"""Outputs as one transaction: opened before a run spends, whole before they appear."""
+"""Files: outputs that appear together when all are complete, documents, and locks."""

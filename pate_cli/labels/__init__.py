@@ -1,1 +1,1 @@
-"""The labels of a run: in memory, in every format of files, and counted."""
+"""The labels of a run, in memory and in every format of files."""

@@ -1,4 +1,4 @@
-"""Mechanisms by name: the only list of them. A module is imported when its mechanism is used."""
+"""The mechanisms, and the only list of their names. A module is imported when its mechanism is used."""
 
 from __future__ import annotations
 

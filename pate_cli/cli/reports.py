@@ -51,13 +51,13 @@ def explain(
         if html is not None:
             outputs.write(html, found.to_html().encode())
         if export_rdp is not None:
-            curve, worst = rdp_curve(report), report.data_independent
+            curve, worst = rdp_curve(report), nats(report.data_independent.epsilon)
             outputs.write(export_rdp, curve.to_json().encode())
-            if worst.method != "renyi":
-                alone = nats(converted(curve, report.delta))
+            alone = nats(converted(curve, report.delta))
+            if alone != worst:
                 view.note(
                     f"another accountant gets epsilon {alone} from this curve alone; the report "
-                    f"has {nats(worst.epsilon)}, by a bound on the whole run that is no curve"
+                    f"has {worst}, by a bound that a curve at these orders does not show"
                 )
         if registry is not None:
             words = {name: asked.get(name) for name in ("title", "unit")}

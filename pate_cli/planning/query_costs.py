@@ -35,8 +35,8 @@ it regresses the ratio of exact and approximate cost on the pair of counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,24 +51,31 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
-FEW_DISTANCES: Final = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])
-"""Distances at which costs are computed; between them costs are nearly on straight lines."""
-
-_CELLS, _TOWARDS_RIVAL = 40, 0.25
 Singles: TypeAlias = NDArray[np.float32]
 
+# Distances at which quick costs are computed; between them costs are nearly on straight lines.
+_LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
+_EVERY = np.arange(DISTANCES, dtype=np.float64)
+# Cells along a side of the grid, for a search; and how far y moves towards the rival for each σ2 of
+# the gap, and at most.
+_CELLS, _TOWARDS_RIVAL, _MOST_TOWARDS = 40, 0.1, 0.5
+# With three or more classes some votes cost more than any pair, and still more if several votes of
+# a record may go to different classes.
+_WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
 
-def to_every_distance(distances: Floats) -> Floats:
-    """Return a matrix of linear interpolation, [distances, DISTANCES]; flat beyond the last."""
-    every = np.arange(DISTANCES, dtype=np.float64)
-    return np.stack([np.interp(every, distances, row) for row in np.eye(distances.size)])
+
+def _to(distances: Floats, at: Floats) -> Floats:
+    """Return a matrix of linear interpolation, [distances, at]; flat beyond the last distance."""
+    return np.stack([np.interp(at, distances, row) for row in np.eye(distances.size)])
+
+
+_TO_EVERY = _to(_LOOKED, _EVERY)
 
 
 def pair_costs(
     votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
-) -> tuple[Floats, Floats, Floats]:
-    """Return the approximate cost of each row at several settings, and the largest cost of any
-    votes.
+) -> tuple[Floats, Floats]:
+    """Return the approximate cost of each row at several settings, and of the worst votes.
 
     Args:
         votes: the rows.
@@ -77,8 +84,8 @@ def pair_costs(
         cells: cells along a side of the grid; more cells are slower and more precise.
 
     Returns:
-        Costs [settings, orders, distances, rows] in nats; the distances, in records; and the
-        largest cost of any pair, [settings, orders].
+        Costs [settings, orders, distances, rows] at the distances of a search, and of the worst
+        votes, [settings, orders], nats.
     """
     record = votes.teachers_per_record
     most = -(-votes.most_votes // record)
@@ -88,25 +95,32 @@ def pair_costs(
         [_moves(each, record, step, size, most, votes.classes == 2, orders) for each in settings],
         dtype=np.float32,
     )
-    largest = tables.max(axis=(2, 3)).astype(np.float64)
     places = [_pairs(votes, each.sigma2, record * step, size) for each in settings]
-    steps = np.unique(np.round(FEW_DISTANCES / step).astype(np.int64))
+    steps = np.unique(np.round(_LOOKED / step).astype(np.int64))
     found, reached = [], 0
     for distance in steps.tolist():
         tables = _grown(tables, distance - reached)
         reached = distance
         found.append([table[:, x, y] for table, (x, y) in zip(tables, places, strict=True)])
-    costs = np.moveaxis(np.array(found, dtype=np.float64), 0, 2)
-    return costs, (steps * step).astype(np.float64), largest
+    costs = np.tensordot(_to(steps * step, _LOOKED), np.array(found, np.float64), (0, 0))
+    more = 1.0
+    if votes.classes > 2:
+        more = 1.2 - _WORST_OF_MORE / votes.classes
+        more += _WORST_OF_SHARED * (record > 1 and not votes.votes_together)
+    return np.moveaxis(costs, 0, 2), more * np.array([_worst_pair(each, record, most, orders) for each in settings])
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
-    """Return the cell of each row's pair, in cells of `unit` votes."""
+    """Return the cell of each row's pair, in cells of `unit` votes.
+
+    With three or more classes y may be larger than τ − x, because it stands for several losers.
+    """
     x, second = votes.largest_two
-    y = second + _TOWARDS_RIVAL * np.maximum(votes.rival(sigma2) - second, 0.0)
-    y = np.clip(y, 0.0, np.minimum(x, votes.most_votes - x))
-    most = np.minimum(np.round(x / unit).astype(np.int64), size - 1)
-    return most, np.minimum(np.round(y / unit).astype(np.int64), size - 1 - most)
+    towards = np.minimum(_TOWARDS_RIVAL * (x - second) / sigma2, _MOST_TOWARDS)
+    y = second + towards * np.maximum(votes.rival(sigma2) - second, 0.0)
+    y = np.clip(y, 0.0, votes.most_votes - x if votes.classes == 2 else x)
+    most, rival = (np.round(count / unit).astype(np.int64) for count in (x, y))
+    return np.minimum(most, size - 1), np.minimum(rival, size - 1)
 
 
 def _moves(
@@ -115,7 +129,7 @@ def _moves(
     step: float,
     size: int,
     most: int,
-    both_ways: bool,
+    two_classes: bool,
     orders: Floats,
 ) -> Floats:
     """Return costs of one vote between the classes of each pair, [orders, size, size], nats."""
@@ -124,22 +138,44 @@ def _moves(
     gaps = np.arange(1 - size, size) * (step / noise)
     worst = np.zeros((orders.size, size, size))
     at = orders[:, None]
-    for back in (False, True) if both_ways else (False,):
+    for back in (False, True) if two_classes else (False,):
         moment = np.logaddexp(*_coin(gaps, gaps - 2.0 / noise, at, back))[:, x - y + size - 1]
-        if settings.threshold is not None and settings.sigma1 is not None:
-            v, moved = step * np.maximum(x, y), np.maximum(step * x - 1.0, step * y + 1.0)
-            z, moved_z = (
-                (count - settings.threshold / record) * record / settings.sigma1
-                for count in (v, moved)
-            )
-            passed, failed = _coin(z, moved_z, orders[:, None, None], back)
-            moment = np.logaddexp(failed, passed + moment)
+        v, moved = step * np.maximum(x, y), np.maximum(step * x - 1.0, step * y + 1.0)
+        moment = _tested(settings, record, v, moved, orders[:, None, None], moment, back)
         worst = np.maximum(worst, moment / (orders - 1.0)[:, None, None])
     worst = np.maximum(worst, np.swapaxes(worst, 1, 2))
-    return np.where((x + y) * step < most + step, worst, 0.0)
+    return np.where((x + y) * step < most + step, worst, 0.0) if two_classes else worst
 
 
-def _coin(z: Floats, moved: Floats, order: Floats, back: bool) -> tuple[Floats, Floats]:
+def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Floats:
+    """Return the largest cost of a pair whose test and argmax both move the worst way, [orders]."""
+    at, v = orders[:, None], np.arange(most + 1.0)
+    noise = np.sqrt(2.0) * settings.sigma2 / record
+    gap = np.maximum(2.0 * v - most, 0.0)
+    moment, *others = (np.logaddexp(*_coin(gap / noise, (gap + by) / noise, at)) for by in (-2, 2))
+    moment = np.maximum(moment, *others)
+    tested = [_tested(settings, record, v, v + by, at, moment) for by in (-1.0, 0.0, 1.0)]
+    return np.max(tested, axis=(0, 2)) / (orders - 1.0)
+
+
+def _tested(
+    settings: Tuning,
+    record: int,
+    v: Floats,
+    moved: Floats,
+    order: Floats,
+    moment: Floats,
+    back: bool = False,
+) -> Floats:
+    """Return the log moment of test and argmax, from that of the argmax; counts are in records."""
+    if settings.threshold is None or settings.sigma1 is None:
+        return moment
+    z, moved_z = ((x * record - settings.threshold) / settings.sigma1 for x in (v, moved))
+    passed, failed = _coin(z, moved_z, order, back)
+    return np.logaddexp(failed, passed + moment)
+
+
+def _coin(z: Floats, moved: Floats, order: Floats, back: bool = False) -> tuple[Floats, Floats]:
     """Return logs of p^λ p'^{1−λ} for both sides of the coins Φ(z) and Φ(z'), or in reverse."""
     if back:
         z, moved = moved, z
@@ -171,14 +207,8 @@ def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
     return larger
 
 
-FEW_VOTES: Final = 60
-"""With fewer votes than this a guess of the worst case is far off, and it is computed."""
-
-_EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The orders among Λ that decide about a target that a run nearly misses.
-_DECISIVE = slice(2, 6)
-# Distances of quick costs; between them costs are nearly on straight lines.
-_LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
+_DECISIVE = slice(3, 6)
 # If each histogram is slow: from how many teachers on, and how far a run looks.
 _MANY_TEACHERS, _FARTHEST = 120, 48
 # Cells of the approximation that these costs correct. With two classes a histogram is a pair of
@@ -187,14 +217,12 @@ _MANY_TEACHERS, _FARTHEST = 120, 48
 _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
 # Histograms to compute if a mechanism has no approximation and each histogram is slow.
 _MOST_STATES = 400
-# How far the accountant's cost is above the quick one under the conditional bound of a test and an
-# argmax: at distance 0, and by the share of votes that move, from one share to another.
-_LEAST_ABOVE, _MORE_ABOVE, _FROM_SHARE, _TO_SHARE = 1.01, 0.75, 0.1, 0.6
-# The ratio of the largest cost of a query to the largest cost of a pair: with two classes, with
-# more classes, and with few teachers.
-_WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
-# Ratios under the two-tail bound, if a record changes one vote of a query, and if several.
-_TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
+# The ratio of the accountant's and the quick cost under the conditional bound of a test and an
+# argmax, and its growth with the distance if noise is small: up to so many distances, by λ/σ2².
+_NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 1.0, 1.5, 0.08, 0.5, 20.0
+# Ratios under the two-tail bound, with two classes and with more, and if a record changes several
+# votes of a query.
+_TWO_TAIL_OF_TWO, _TWO_TAIL, _TWO_TAIL_SHARED = 1.1, 1.45, 1.5
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
@@ -236,26 +264,21 @@ class QueryCosts:
                 number of rows times `worst`, as under a cap on answers.
         """
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
-
-        def chances(profiles: Floats) -> Floats:
-            if profiles.shape[-1] < DISTANCES:
-                profiles = profiles @ to_every_distance(_LOOKED)
-            return target.chances(np.clip(profiles, 0.0, most[..., None]), self.orders)
-
         if self.weights is None:
-            return chances(self._of_first(rows))[None]
-        profiles = self._by_factor(rows, self.weights)
-        return np.asarray(np.tensordot(_NODE_WEIGHTS, chances(profiles), 1))
+            profiles, of_runs = self._of_first(rows)[None, None], np.ones(1)
+        else:
+            profiles, of_runs = self._by_factor(rows, self.weights), _NODE_WEIGHTS
+        profiles = np.clip(profiles, 0.0, most[..., None])
+        if profiles.shape[-1] < DISTANCES:
+            found = np.tensordot(_TO_EVERY, np.moveaxis(profiles, (-1, -2), (0, 1)), (0, 0))
+            profiles = np.moveaxis(found, (0, 1), (-1, -2))
+        chances = target.chances(profiles, self.orders)
+        return np.asarray(np.tensordot(of_runs, chances, 1))
 
-    def surely_passes(self, target: TargetPlan, rows: Ints) -> NDArray[np.bool_]:
-        """Return whether the worst case of this many rows is within the target, [rows]."""
+    def untested(self, target: TargetPlan) -> float:
+        """Return about how many rows are within the target whatever the votes."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
-        return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
-
-    def with_worst_of(self, mechanism: ScoredMechanism) -> QueryCosts:
-        """Return costs whose worst case of a row comes from the accountant."""
-        worst = mechanism.worst_rdp(queries=1, answers=1, orders=self.orders)
-        return replace(self, worst=worst)
+        return float((room / self.worst).max())
 
     @property
     def mean(self) -> Floats:
@@ -309,21 +332,11 @@ def quick_costs(
         above: ratios of exact and quick costs, by whether there is a test, [DISTANCES]; a guess if
             they are unknown.
     """
-    orders, places = target.orders, np.arange(votes.rows)
-    orders = orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
-    costs, distances, largest = pair_costs(votes, settings, orders)
-    onto = to_every_distance(distances)[:, _LOOKED]
-    more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
-    largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
-    found = []
-    for each, worst, setting in zip(costs, largest, settings, strict=True):
-        if votes.most_votes < FEW_VOTES:  # in proportion to the order, about
-            middle = orders[orders.size // 2 :][:1]
-            exact = votes.mechanism(setting).worst_rdp(queries=1, answers=1, orders=middle)
-            worst = exact / middle * orders
+    orders, places, found = decisive(target.orders), np.arange(votes.rows), []
+    for each, worst, setting in zip(*pair_costs(votes, settings, orders), settings, strict=True):
         known = (above or {}).get(setting.threshold is not None)
-        factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
-        cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])
+        factor = guessed_above(votes, setting, orders, bound) if known is None else known[_LOOKED]
+        cost = each * factor[:, None]
         # The two-tail bound of one query may be above the worst case; their sum must not be.
         if bound is not Bound.TWO_TAIL:
             if votes.mechanism(setting).slow_states:  # a run looks no further
@@ -335,22 +348,31 @@ def quick_costs(
     return found
 
 
-def guessed_above(votes: VoteModel, settings: Tuning, distances: Floats, bound: Bound) -> Floats:
-    """Return an estimate of the ratio of the accountant's cost and the quick cost, [distances]."""
+def decisive(orders: Floats) -> Floats:
+    """Return those of the orders Λ of a target at which runs that nearly miss it cost most."""
+    return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
+
+
+def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bound) -> Floats:
+    """Return an estimate of the ratio of the accountant's cost and the quick cost at the distances
+    of a search.
+    """
     if bound is Bound.TWO_TAIL:
-        shared = votes.teachers_per_record > 1
-        return np.full(distances.size, _TWO_TAIL_SHARED if shared else _TWO_TAIL)
+        more = _TWO_TAIL_OF_TWO if votes.classes == 2 else _TWO_TAIL
+        more *= _TWO_TAIL_SHARED if votes.teachers_per_record > 1 else 1.0
+        return np.full(_LOOKED.size, more)
     if votes.classes == 2 or settings.threshold is None:
-        return np.ones(distances.size)
-    share = np.clip(distances / votes.most_votes, _FROM_SHARE, _TO_SHARE) - _FROM_SHARE
-    return _LEAST_ABOVE + _MORE_ABOVE * share
+        return np.ones(_LOOKED.size)
+    least = orders[orders.size // 2] / settings.sigma2**2
+    growth = np.clip(_GROWTH * (least - _NO_GROWTH), 0.0, _MOST_GROWTH)
+    return _NEAR_ABOVE + growth * np.minimum(_LOOKED / _GROWS_UP_TO, 1.0)
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
     """Return the ratio of the accountant's and the quick cost at some settings, [DISTANCES]."""
     middle = costs.orders.size // 2
-    quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
-    about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ to_every_distance(distances)
+    quick, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
+    about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ _TO_EVERY
     return np.asarray(costs.mean[middle] / np.maximum(about, 1e-300))
 
 
@@ -374,6 +396,7 @@ def exact_costs(
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = coin_orders(bound, mechanism, target.orders)
+    orders = decisive(orders) if rough else orders
     settings = Tuning.of(mechanism)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
     if bound is Bound.CONDITIONAL and settings is None and not votes.is_file:
@@ -408,8 +431,8 @@ def _corrected(
 ) -> Floats:
     """Return costs [orders, DISTANCES, rows] if exact costs are slow: quick costs times a ratio.
 
-    The ratio of exact and quick costs is computed at the first distances. Its growth beyond them is
-    computed at the middle order, and estimated beyond that.
+    The ratio of exact and quick costs is computed at the first distances, and farther at the middle
+    order. Beyond that it stays.
 
     Args:
         votes: votes with one row for each state.
@@ -421,8 +444,8 @@ def _corrected(
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CLOSE_CELLS if votes.classes > 2 else _CELLS_OF_TWO
-    quick, known, _ = pair_costs(votes, [settings], orders, cells=min(2 * votes.most_votes, most))
-    quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
+    quick, _ = pair_costs(votes, [settings], orders, cells=min(2 * votes.most_votes, most))
+    quick = np.maximum(_TO_EVERY.T @ quick[0], 1e-12)
     if votes.classes == 2:  # then a histogram is its pair of counts
         return quick
     number, near, far = care
@@ -440,9 +463,8 @@ def _corrected(
         above[:, chosen] = exact / cost
         return above
 
-    growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)
     above = ratios(middle, far)
-    above = np.concatenate([above, above[-1] * (growth[far:] / growth[far - 1])[:, None]])
+    above = np.concatenate([above, np.repeat(above[-1:], DISTANCES - far, axis=0)])
     found = quick * above
     for place in range(orders.size):
         if place != middle and near:

@@ -23,7 +23,7 @@ from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, rows_within, worst_case_epsilon
-from pate_cli.planning.query_costs import FEW_VOTES, QueryCosts, exact_costs, quick_costs
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, quick_costs
 from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
@@ -35,14 +35,16 @@ SEARCHED_ROWS: Final = 450
 
 # The search aims at a higher pass probability, because quick costs may be off.
 _SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
+# Estimates of the worst case are off by at most this factor.
+_WORST_OFF = 1.4
 # If nothing is likely to pass, starts have this multiple of the noise.
 _NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 300
 # Numbers of rows that are tried at the end: over the whole range, and around the best.
-_COARSE, _FINE, _WITHIN = 40, 17, 1.25
+_COARSE, _FINE, _WIDE, _NARROW = 20, 15, 1.7, 1.08
 # The looser bound is tried if there are this many times the rows that the sharper one allows.
 _MANY_MORE = 4
 # Numbers of rows whose costs are computed: over the whole range, or around a good number.
-_SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
+_SPAN, _AROUND = 1.7, np.array([0.72, 0.88, 1.0, 1.15, 1.4])
 _BETWEEN = 24
 # The penalty for a pass probability that is too small, in logarithms of answers, and the weight of
 # ensembles that get no answer.
@@ -107,9 +109,8 @@ class TestedTarget:
             )
             for each, cost in zip(some, costs, strict=True):
                 mechanism = votes.mechanism(each)
-                worst = cost.with_worst_of(mechanism) if self.without_test else cost
                 rows = self._rows_to_price(each, mechanism, near)
-                found.append(self.best(votes, mechanism, worst, rows, between=True))
+                found.append(self.best(votes, mechanism, cost, rows, between=True))
         return found
 
     def best(
@@ -136,10 +137,9 @@ class TestedTarget:
         chances = np.zeros((votes.ensembles, rows.size))
         if costs is not None and target.reachable and not self.without_test:
             chances = costs.pass_probability(target, rows)
-        sure = rows <= within
-        if costs is not None:
-            sure |= costs.surely_passes(target, rows)
-        chances = np.where(sure, 1.0, chances)
+        if costs is not None and between:
+            within = int(max(costs.untested(target), 0.0))
+        chances = np.where(rows <= within, 1.0, chances)
         if between and rows.size > 1:
             rows, chances = _between(rows, chances)
         answers, agreeing, _ = expected_by_rows(votes, mechanism, rows, self.available)
@@ -228,7 +228,7 @@ def public_goal(
         available: how many rows there are.
         asked: how many rows are asked, where that is settled.
     """
-    return TestedTarget(votes, target, available, _MIN_AGREEMENT, asked, _SURE)
+    return TestedTarget(votes.at_few_levels, target, available, _MIN_AGREEMENT, asked, _SURE)
 
 
 def choose(
@@ -246,7 +246,7 @@ def choose(
         name: confident or gnmax.
         given: threshold, sigma1 or sigma2 in votes, where they are settled.
         start: settings near which the best are; None where nothing is known.
-        quick: whether to take whole steps only, and to believe quick costs as in `rows_for`.
+        quick: whether to take whole steps only.
     """
     votes, known, halvings = goal.votes, dict(given or {}), 0 if quick else _HALVINGS
     for without_test in (False, True):
@@ -260,7 +260,7 @@ def choose(
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
         best = search.run(around, climbs=_CLIMBS, halvings=halvings).settings
-        found = rows_for(goal, votes.mechanism(best), quick=quick)
+        found = rows_for(goal, votes.mechanism(best))
         if found.likely:
             break
     sharp = sharp_rows(found.mechanism, goal.target, goal.available)
@@ -268,43 +268,43 @@ def choose(
         return found
     # The sharper bound has time for so many rows only, and the looser one may give more of more.
     loose = replace(goal, target=replace(goal.target, bound=Bound.TWO_TAIL))
-    more = choose(loose, name, given=given, start=start, quick=quick)
+    more = choose(loose, name, given=given, start=found.settings, quick=quick)
     return more if more.likely and more.answers > found.answers else found
 
 
-def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = False) -> Candidate:
+def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     """Return how many rows to ask with a mechanism whose settings are settled.
 
     Args:
         goal: made by `public_goal`, of the mechanism's shape.
         mechanism: the aggregator.
-        quick: whether to believe quick costs where the accountant's own take long.
     """
     votes, target, asked, costs = goal.votes, goal.target, goal.asked, None
     most = asked or sharp_rows(mechanism, target, goal.available)
-    if target.reachable:
-        costs = _costs(goal, mechanism, min(most, _USUAL_ROWS), quick)
+    costs = _costs(goal, mechanism, min(most, _USUAL_ROWS))
 
-    def best(low: int, high: int, number: int, within: int = 0) -> Candidate:
-        rows = np.unique(np.geomspace(low, high, number).round().astype(np.int64))
-        return goal.best(votes, mechanism, costs, rows, within=within)
+    def best(low: float, high: float, number: int, within: int = 0) -> Candidate:
+        rows = np.clip(np.geomspace(max(low, 1), high, number).round(), 1, most).astype(np.int64)
+        return goal.best(votes, mechanism, costs, np.unique(rows), within=within)
 
-    found = best(asked or 1, most, _COARSE)
-    if asked is None:
-        low, high = max(int(found.rows / _WITHIN), 1), min(int(found.rows * _WITHIN) + 1, most)
-        found = best(low, high, _FINE)
-    always = worst_case_epsilon(mechanism, rows=found.rows, delta=target.delta)
-    if target.reachable and always > target.epsilon:
+    found = best(asked or 1, asked or most, _COARSE)
+    for within in (_WIDE, _NARROW) if asked is None else ():
+        found = best(found.rows / within, found.rows * within, _FINE)
+    about = costs.untested(target)
+    if target.reachable and found.rows > _WORST_OFF * about:
         return found
     # Nobody's votes can make these rows cost more, and perhaps not even a few more of them.
-    within = rows_within(mechanism, target, most=asked or goal.available)
-    return best(asked or max(within, 1), asked or max(within, 1), 1, within)
+    within = rows_within(mechanism, target, most=asked or goal.available, start=int(about))
+    if target.reachable and found.rows > within:
+        return found
+    rows = np.array([asked or max(within, 1)])
+    return goal.best(votes, mechanism, costs, rows, within=within)
 
 
-def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: bool) -> QueryCosts:
-    """Costs of rows by the accountant, or quick ones but for the worst case."""
+def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int) -> QueryCosts:
+    """Costs of rows: quick ones where the accountant's own would take long."""
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
-    if not quick or settings is None or votes.most_votes < FEW_VOTES or bound is Bound.TWO_TAIL:
+    if settings is None or bound is Bound.TWO_TAIL:
         return exact_costs(votes, mechanism, target, rows=rows, rough=True)
-    return quick_costs(votes, [settings], target, bound=bound)[0].with_worst_of(mechanism)
+    return quick_costs(votes, [settings], target, bound=bound)[0]

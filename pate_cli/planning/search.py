@@ -187,17 +187,19 @@ def least(
     return above
 
 
-def most_rows(passes: Callable[[int], bool], *, available: int) -> int:
+def most_rows(passes: Callable[[int], bool], *, available: int, start: int = 1) -> int:
     """Return the largest number of rows that pass, at most `available`; 0 if none.
 
-    It assumes that if some rows fail, more rows also fail.
+    It assumes that if some rows fail, more rows also fail, and is quick if `start` is about right.
     """
-    if not passes(1):
-        return 0
-    low, high = 1, 2
-    while high <= available and passes(high):
-        low, high = high, 2 * high
-    high = min(high, available + 1)
+    low, high = 0, available + 1
+    step, tried = max(1, start // 50), min(max(start, 1), available)
+    while low < tried < high:
+        if passes(tried):
+            low, tried = tried, min(tried + step, available)
+        else:
+            high, tried = tried, max(tried - step, 1)
+        step *= 2
     while high - low > max(1, low // 500):
         middle = (low + high) // 2
         low, high = (middle, high) if passes(middle) else (low, middle)

@@ -137,6 +137,19 @@ class VoteModel:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
 
+    @property
+    def at_few_levels(self) -> VoteModel:
+        """Return the ensembles at the lowest, the middle and the highest level of agreement."""
+        levels = sorted(set(self.levels))
+        few = {levels[0], levels[len(levels) // 2], levels[-1]}
+        chosen = [place for place, level in enumerate(self.levels) if level in few]
+        return replace(
+            self,
+            weights=None if self.weights is None else self.weights[chosen],
+            levels=tuple(self.levels[place] for place in chosen),
+            kinds=tuple(self.kinds[place] for place in chosen),
+        )
+
     def mechanism(self, settings: Tuning) -> ConfidentGNMax | GNMax:
         """Return the mechanism that a run with these settings uses on such votes."""
         return settings.mechanism(

@@ -62,6 +62,7 @@ _CELLS, _TOWARDS_RIVAL, _MOST_TOWARDS = 40, 0.1, 0.5
 # With three or more classes some votes cost more than any pair, and still more if several votes of
 # a record may go to different classes.
 _WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
+_WORST_GAPS = np.linspace(0.0, 12.0, 97)
 
 
 def _to(distances: Floats, at: Floats) -> Floats:
@@ -102,12 +103,14 @@ def pair_costs(
         tables = _grown(tables, distance - reached)
         reached = distance
         found.append([table[:, x, y] for table, (x, y) in zip(tables, places, strict=True)])
-    costs = np.tensordot(_to(steps * step, _LOOKED), np.array(found, np.float64), (0, 0))
+    costs = np.tensordot(_to(steps * float(step), _LOOKED), np.array(found, np.float64), (0, 0))
     more = 1.0
     if votes.classes > 2:
         more = 1.2 - _WORST_OF_MORE / votes.classes
         more += _WORST_OF_SHARED * (record > 1 and not votes.votes_together)
-    return np.moveaxis(costs, 0, 2), more * np.array([_worst_pair(each, record, most, orders) for each in settings])
+    return np.moveaxis(costs, 0, 2), more * np.array(
+        [_worst_pair(each, record, most, orders) for each in settings]
+    )
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
@@ -151,7 +154,8 @@ def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Flo
     """Return the largest cost of a pair whose test and argmax both move the worst way, [orders]."""
     at, v = orders[:, None], np.arange(most + 1.0)
     noise = np.sqrt(2.0) * settings.sigma2 / record
-    gap = np.maximum(2.0 * v - most, 0.0)
+    # The accountant's worst case of an answer alone is that of any number of votes.
+    gap = np.maximum(2.0 * v - most, 0.0) if settings.sigma1 else _WORST_GAPS * noise
     moment, *others = (np.logaddexp(*_coin(gap / noise, (gap + by) / noise, at)) for by in (-2, 2))
     moment = np.maximum(moment, *others)
     tested = [_tested(settings, record, v, v + by, at, moment) for by in (-1.0, 0.0, 1.0)]

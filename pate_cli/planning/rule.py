@@ -22,7 +22,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.forecast import expected_by_rows, rows_within, worst_case_epsilon
+from pate_cli.planning.forecast import expected_by_rows, rows_within
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, quick_costs
 from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
@@ -37,8 +37,8 @@ SEARCHED_ROWS: Final = 450
 _SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
 # Estimates of the worst case are off by at most this factor.
 _WORST_OFF = 1.4
-# If nothing is likely to pass, starts have this multiple of the noise.
-_NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 300
+# If nothing is likely to pass, starts have these multiples of the noise, and the best one more.
+_NOISIER, _STILL_NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 1.03, 300
 # Numbers of rows that are tried at the end: over the whole range, and around the best.
 _COARSE, _FINE, _WIDE, _NARROW = 20, 15, 1.7, 1.08
 # The looser bound is tried if there are this many times the rows that the sharper one allows.
@@ -249,18 +249,21 @@ def choose(
         quick: whether to take whole steps only.
     """
     votes, known, halvings = goal.votes, dict(given or {}), 0 if quick else _HALVINGS
-    for without_test in (False, True):
+    noise = {"sigma1", "sigma2"} - known.keys()
+    for without_test in (False, True) if goal.target.reachable else (True,):
         looks = replace(goal, without_test=without_test)
         search = Search(looks.look, votes=votes.teachers, given=known, pairs=False)
         around = search.starts(name) if start is None else [start]
         around = [replace(each, prior_weight=votes.prior_weight) for each in around]
         if without_test:
-            noise = {"sigma1", "sigma2"} - known.keys()
             around = [
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
         best = search.run(around, climbs=_CLIMBS, halvings=halvings).settings
         found = rows_for(goal, votes.mechanism(best))
+        if without_test and not found.likely:  # estimates are off by little
+            best = best.times(**dict.fromkeys(noise, _STILL_NOISIER))
+            found = rows_for(goal, votes.mechanism(best))
         if found.likely:
             break
     sharp = sharp_rows(found.mechanism, goal.target, goal.available)

@@ -398,19 +398,9 @@ def _planned(question: Question, known: Question) -> Plan:
 def _needed(question: Question) -> float:
     """Return the smallest number of teachers, or ε, that gives enough answers."""
     name, wanted = question.unknown, question.answers or 1
-    last: tuple[int, Tuning] | None = None
 
     def enough(value: float) -> bool:
-        nonlocal last
-        at = question.with_value(value)
-        teachers = at.teachers or 1
-        # Good settings for one number of teachers are nearly good, in proportion, for more
-        # teachers.
-        near = None
-        if last is not None and name == "teachers":
-            near = last[1].scaled(teachers / last[0])
-        found = at.rule(near=near, quick=True)
-        last = (teachers, found.settings)
+        found = question.with_value(value).rule(quick=True)
         return found.likely and found.answers >= wanted
 
     try:

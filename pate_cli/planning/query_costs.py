@@ -98,12 +98,13 @@ def pair_costs(
     )
     places = [_pairs(votes, each.sigma2, record * step, size) for each in settings]
     steps = np.unique(np.round(_LOOKED / step).astype(np.int64))
+    onto = _to((steps * step).astype(np.float64), _LOOKED)
     found, reached = [], 0
     for distance in steps.tolist():
         tables = _grown(tables, distance - reached)
         reached = distance
         found.append([table[:, x, y] for table, (x, y) in zip(tables, places, strict=True)])
-    costs = np.tensordot(_to(steps * float(step), _LOOKED), np.array(found, np.float64), (0, 0))
+    costs = np.tensordot(onto, np.array(found, np.float64), (0, 0))
     more = 1.0
     if votes.classes > 2:
         more = 1.2 - _WORST_OF_MORE / votes.classes
@@ -223,7 +224,7 @@ _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
 _MOST_STATES = 400
 # The ratio of the accountant's and the quick cost under the conditional bound of a test and an
 # argmax, and its growth with the distance if noise is small: up to so many distances, by λ/σ2².
-_NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 1.0, 1.5, 0.08, 0.5, 20.0
+_NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 0.98, 1.5, 0.08, 0.5, 20.0
 # Ratios under the two-tail bound, with two classes and with more, and if a record changes several
 # votes of a query.
 _TWO_TAIL_OF_TWO, _TWO_TAIL, _TWO_TAIL_SHARED = 1.1, 1.45, 1.5
@@ -267,17 +268,16 @@ class QueryCosts:
             ceiling: worst-case cost of these rows, [rows, orders], nats, if it is smaller than the
                 number of rows times `worst`, as under a cap on answers.
         """
+        return pass_probabilities(target, [(self, rows)], ceiling=ceiling)[0]
+
+    def profiles(self, rows: Ints, ceiling: Floats | None = None) -> Floats:
+        """Return profiles [values of R, ensembles, rows, orders, distances] of so many rows."""
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
         if self.weights is None:
-            profiles, of_runs = self._of_first(rows)[None, None], np.ones(1)
+            found = self._of_first(rows)[None, None]
         else:
-            profiles, of_runs = self._by_factor(rows, self.weights), _NODE_WEIGHTS
-        profiles = np.clip(profiles, 0.0, most[..., None])
-        if profiles.shape[-1] < DISTANCES:
-            found = np.tensordot(_TO_EVERY, np.moveaxis(profiles, (-1, -2), (0, 1)), (0, 0))
-            profiles = np.moveaxis(found, (0, 1), (-1, -2))
-        chances = target.chances(profiles, self.orders)
-        return np.asarray(np.tensordot(of_runs, chances, 1))
+            found = self._by_factor(rows, self.weights)
+        return np.clip(found, 0.0, most[..., None])
 
     def untested(self, target: TargetPlan) -> float:
         """Return about how many rows are within the target whatever the votes."""
@@ -314,6 +314,19 @@ class QueryCosts:
         found = number * mean + (factor * np.sqrt(rows))[..., None, None] * along[:, None]
         low, high = self.costs.min(axis=-1), self.costs.max(axis=-1)
         return np.clip(found, number * low, number * high)
+
+
+def pass_probabilities(
+    target: TargetPlan, asked: Sequence[tuple[QueryCosts, Ints]], *, ceiling: Floats | None = None
+) -> list[Floats]:
+    """Return `pass_probability` of several costs, each with its rows; together they are faster."""
+    profiles = np.concatenate([costs.profiles(rows, ceiling) for costs, rows in asked], axis=2)
+    if profiles.shape[-1] < DISTANCES:
+        found = np.tensordot(_TO_EVERY, np.moveaxis(profiles, (-1, -2), (0, 1)), (0, 0))
+        profiles = np.moveaxis(found, (0, 1), (-1, -2))
+    chances = target.chances(profiles, asked[0][0].orders)
+    chances = np.tensordot(_NODE_WEIGHTS, chances, 1) if len(chances) > 1 else chances[0]
+    return np.split(chances, np.cumsum([rows.size for _, rows in asked])[:-1], axis=-1)
 
 
 def quick_costs(

@@ -23,7 +23,12 @@ from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, rows_within
-from pate_cli.planning.query_costs import QueryCosts, exact_costs, quick_costs
+from pate_cli.planning.query_costs import (
+    QueryCosts,
+    exact_costs,
+    pass_probabilities,
+    quick_costs,
+)
 from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
@@ -34,7 +39,7 @@ SEARCHED_ROWS: Final = 450
 """Rows of a made-up model, for a search."""
 
 # The search aims at a higher pass probability, because quick costs may be off.
-_SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
+_SURE, _MIN_AGREEMENT, _STRIDES, _HALVINGS = 0.95, 0.88, 2, 1
 # Estimates of the worst case are off by at most this factor.
 _WORST_OFF = 1.4
 # If nothing is likely to pass, starts have these multiples of the noise, and the best one more.
@@ -107,40 +112,47 @@ class TestedTarget:
                 available=self.available,
                 above=self.above,
             )
-            for each, cost in zip(some, costs, strict=True):
-                mechanism = votes.mechanism(each)
-                rows = self._rows_to_price(each, mechanism, near)
-                found.append(self.best(votes, mechanism, cost, rows, between=True))
+            mechanisms = [votes.mechanism(each) for each in some]
+            rows = [self._rows_to_price(*each, near) for each in zip(some, mechanisms, strict=True)]
+            found += self.best(votes, list(zip(mechanisms, costs, rows, strict=True)))
         return found
 
     def best(
         self,
         votes: VoteModel,
-        mechanism: ScoredMechanism,
-        costs: QueryCosts | None,
-        rows: Ints,
+        asked: Sequence[tuple[ScoredMechanism, QueryCosts, Ints]],
         *,
-        within: int = 0,
-        between: bool = False,
-    ) -> Candidate:
-        """Return the mechanism with its best number of rows, by what they cost.
+        within: int | None = None,
+    ) -> list[Candidate]:
+        """Return each mechanism with its best number of rows, by what they cost.
 
         Args:
-            votes: with the prior weight of the mechanism.
-            mechanism: what a run labels with.
-            costs: of the rows; None where only rows pass that need no test.
-            rows: numbers of rows to choose from, ascending.
-            within: how many rows are known to need no test.
-            between: whether to choose among numbers between these as well.
+            votes: with the prior weight of the mechanisms.
+            asked: mechanisms, what their rows cost, and numbers of rows to choose from, ascending.
+            within: how many rows are known to need no test, at the end of a search. During a search
+                it is estimated, and numbers between these rows are chosen as well.
         """
-        target = self.target
-        chances = np.zeros((votes.ensembles, rows.size))
-        if costs is not None and target.reachable and not self.without_test:
-            chances = costs.pass_probability(target, rows)
-        if costs is not None and between:
-            within = int(max(costs.untested(target), 0.0))
-        chances = np.where(rows <= within, 1.0, chances)
-        if between and rows.size > 1:
+        target, priced = self.target, [each[1:] for each in asked]
+        chances = [np.zeros((votes.ensembles, rows.size)) for _, rows in priced]
+        if target.reachable and not self.without_test:
+            chances = pass_probabilities(target, priced)
+        return [
+            self._best(votes, *each, passing, within)
+            for each, passing in zip(asked, chances, strict=True)
+        ]
+
+    def _best(
+        self,
+        votes: VoteModel,
+        mechanism: ScoredMechanism,
+        costs: QueryCosts,
+        rows: Ints,
+        chances: Floats,
+        within: int | None,
+    ) -> Candidate:
+        untested = max(int(costs.untested(self.target)), 0) if within is None else within
+        chances = np.where(rows <= untested, 1.0, chances)
+        if within is None and rows.size > 1:
             rows, chances = _between(rows, chances)
         answers, agreeing, _ = expected_by_rows(votes, mechanism, rows, self.available)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
@@ -149,7 +161,7 @@ class TestedTarget:
         short = np.maximum(self.least_chance - middle, 0.0)
         merit -= np.where(short > 0.0, _ANY_SHORTFALL + _PENALTY * short, 0.0)
         # A search needs a slope towards what passes; what it ends with must pass.
-        enough = between | (middle >= min(self.least_chance, middle.max()))
+        enough = (within is None) | (middle >= min(self.least_chance, middle.max()))
         place = int(np.argmax(np.where(enough, merit, -np.inf)))
         holds = agreement[place] >= self.min_agreement
         if self.least_chance > 0.0:  # of what is likely to pass at all
@@ -259,7 +271,7 @@ def choose(
             around = [
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
-        best = search.run(around, climbs=_CLIMBS, halvings=halvings).settings
+        best = search.run(around, climbs=1, halvings=halvings).settings
         found = rows_for(goal, votes.mechanism(best))
         if without_test and not found.likely:  # estimates are off by little
             best = best.times(**dict.fromkeys(noise, _STILL_NOISIER))
@@ -282,13 +294,13 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
         goal: made by `public_goal`, of the mechanism's shape.
         mechanism: the aggregator.
     """
-    votes, target, asked, costs = goal.votes, goal.target, goal.asked, None
+    votes, target, asked = goal.votes, goal.target, goal.asked
     most = asked or sharp_rows(mechanism, target, goal.available)
     costs = _costs(goal, mechanism, min(most, _USUAL_ROWS))
 
     def best(low: float, high: float, number: int, within: int = 0) -> Candidate:
-        rows = np.clip(np.geomspace(max(low, 1), high, number).round(), 1, most).astype(np.int64)
-        return goal.best(votes, mechanism, costs, np.unique(rows), within=within)
+        rows = np.geomspace(max(low, 1), max(min(high, most), 1), number).round().astype(np.int64)
+        return goal.best(votes, [(mechanism, costs, np.unique(rows))], within=within)[0]
 
     found = best(asked or 1, asked or most, _COARSE)
     for within in (_WIDE, _NARROW) if asked is None else ():
@@ -300,8 +312,8 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     within = rows_within(mechanism, target, most=asked or goal.available, start=int(about))
     if target.reachable and found.rows > within:
         return found
-    rows = np.array([asked or max(within, 1)])
-    return goal.best(votes, mechanism, costs, rows, within=within)
+    most = asked or max(within, 1)
+    return best(most, most, 1, within)
 
 
 def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int) -> QueryCosts:

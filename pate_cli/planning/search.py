@@ -400,9 +400,12 @@ class Search:
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
         moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]
-        if self._pairs:
-            both = itertools.combinations(moves, 2)
-            moves += [one | other for one, other in both if one.keys() != other.keys()]
+        both = [
+            one | other
+            for one, other in itertools.combinations(moves, 2)
+            if one.keys() != other.keys()
+        ]
+        moves += [each for each in both if self._pairs or len(set(each.values())) == 1]
         found = {self._moved(here, move, share): move for move in moves}
         if last:
             twice = {name: 2.0 * by for name, by in last.items()}

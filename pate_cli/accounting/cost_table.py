@@ -25,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pate_cli.accounting.few_votes import Few, summed, touched
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
@@ -297,10 +298,13 @@ class CostTable(ABC):
             sampled=self.sampled,
         )
 
-    def price(self, tally: Tally, distances: Ints) -> Price:
-        """Return the RDP cost of the tallied queries, and LS_d at ascending distances."""
+    def price(self, tally: Tally, distances: Ints, few: Few = None) -> Price:
+        """Return the RDP cost of the tallied queries, and LS_d at ascending distances.
+
+        If a teacher votes on few queries, both are sums over the largest ones.
+        """
         return Price(
-            rdp=float(self.cost(tally.cells) @ tally.weights),
+            rdp=summed(few, self.cost(tally.cells), tally.weights),
             distances=distances,
             curve=sensitivity_curve(
                 self.blocks,
@@ -309,8 +313,9 @@ class CostTable(ABC):
                 grid=self.lattice,
                 rows_per_block=self.rows_per_block,
                 distances=distances,
+                few=few,
             ),
-            ceiling=float(self.blocks.max()) * tally.queries,
+            ceiling=float(self.blocks.max()) * touched(few, tally.queries, 0)[0],
         )
 
     def within(self, cells: Ints, distances: Ints) -> Floats:

@@ -84,6 +84,35 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
     return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
 
 
+def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Floats, Ints]:
+    """Return the costs of the K costliest queries, and how many queries have each of them.
+
+    K is the most queries that a voter touches, so their sum bounds what one voter changes
+    (THEORY.md, 26.4). If the result joins further queries in another call, nothing is lost.
+
+    Args:
+        few: the promise.
+        costs: costs of queries, of each kind in a row, [kinds, states], nats.
+        numbers: how many queries are in each state, [kinds, states].
+
+    Returns:
+        [kinds, at most K] each.
+    """
+    most = touched(few, int(np.max(numbers.sum(axis=1), initial=0)), 0)[0]
+    order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
+    reached = np.cumsum(np.take_along_axis(numbers, order, axis=1), axis=1)
+    kept = np.diff(np.minimum(reached, most), axis=1, prepend=0)
+    return np.take_along_axis(costs, order, axis=1), kept
+
+
+def summed(few: Few, costs: Floats, numbers: Ints) -> float:
+    """Return the sum of the costs of queries, of the K costliest alone if votes are few."""
+    if few is None:
+        return float(costs @ numbers)
+    kept, number = costliest(few, costs[None], numbers[None])
+    return float((kept * number).sum())
+
+
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
     """Return μ² of Gaussian DP (THEORY.md, 9.3 and 26.2).
 

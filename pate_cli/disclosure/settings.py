@@ -333,8 +333,6 @@ class Settings:
             "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
             "`teacher_epsilon`": self.training is not None,
             "`analysis` paper": self.analysis == "paper",
-            "a ledger or a sanitized epsilon": self.sanitizer is not None,
-            "a target below its worst case": self.tested is not None,
         }
         found = (beside for beside, there in refused.items() if there)
         yield from (f"`votes_per_teacher` does not go with {beside}" for beside in found)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import CostTable, Price, TallySum
+from pate_cli.accounting.few_votes import Few
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, Ids, LabelArray
+from pate_cli.core.arrays import NO_LABEL, SOURCES, Floats, Histograms, Ids, LabelArray
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.facts import run_facts
@@ -199,9 +200,9 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 class LedgerAccount:
     """Counts the scores of votes at the order of a plan, and makes a ledger of them. SECRET."""
 
-    def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
-        """Start without rows; `plan` must be fixed before any vote is seen."""
-        self._mechanism, self._plan = mechanism, plan
+    def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan, few: Few = None) -> None:
+        """Start without rows; `plan` and `few` must be fixed before any vote is seen."""
+        self._mechanism, self._plan, self._few = mechanism, plan, few
         self._tally = TallySum()
 
     @functools.cached_property
@@ -221,7 +222,7 @@ class LedgerAccount:
     def price(self) -> Price:
         """Return the cost so far, at as many distances as the plan's β needs."""
         distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
-        return self._table.price(self._tally.total, distances)
+        return self._table.price(self._tally.total, distances, self._few)
 
     def ledger(self, done: Round) -> Ledger:
         """Return the ledger with the cost of all rows."""
@@ -250,7 +251,8 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         raise ValueError("there is no target to test")
     states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
-    ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
+    few, shape = settings.few, {"queries": queries, "answers": settings.max_answers}
+    ceiling = mechanism.worst_rdp(**shape, orders=orders, few=few)
     for tally in rows.over(mechanism, OnCounts(states.tally)):
         counted.add(tally)
     votes, priced = counted.total, 0.0
@@ -263,5 +265,8 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         before, priced = priced, priced + share * queries / orders.size
         rows.progress(int(priced + 1e-6) - int(before + 1e-6))
 
-    coin = target.coin(lambda order: states.profile(votes, order, told), ceiling, orders=orders)
+    def profile(order: float) -> Floats:
+        return states.profile(votes, order, told, few=few)
+
+    coin = target.coin(profile, ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)

@@ -83,9 +83,7 @@ def promised(
         UnreachableError: the target is out of reach.
     """
     target = _target(asked, record)
-    if target is not None and request.file.facts.voting is not None:
-        raise UsageError("`votes_per_teacher` does not go with `target_epsilon`")
-    if target is not None and request.composed is None:
+    if target is not None and request.composed is None and request.file.facts.voting is None:
         request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
     mechanism, queries = request.mechanism, request.queries
     _check_delta(request)
@@ -122,7 +120,9 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
     if plan is None:
         return None
     paper = published(settings.analysis)
-    return (LedgerAccount if paper is None else paper.account)(request.scored, plan)
+    if paper is not None:
+        return paper.account(request.scored, plan)
+    return LedgerAccount(request.scored, plan, settings.few)
 
 
 def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
@@ -282,10 +282,12 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
     """Return the forecast of a run with a release test; None if the run has no test.
 
+    There is none either if teachers vote on few queries.
+
     The forecast uses public numbers only. With `rough` it is quicker, and its pass probability may
     be wrong by up to 0.06.
     """
-    if settings.tested is None:
+    if settings.tested is None or settings.voting is not None:
         return None
     from pate_cli.planning.forecast import public_forecast
 
@@ -306,7 +308,7 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         UnreachableError: the pass probability is smaller; the message says what would pass.
     """
     target = settings.tested
-    if target is None or least == 0.0:
+    if target is None or least == 0.0 or settings.voting is not None:
         return
     from pate_cli.planning.forecast import what_would_pass
 

@@ -8,10 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from divergences import renyi
-from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
+from laws import gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.few_votes import FewVotes, mu_squared, touched
 from pate_cli.core.errors import ParameterError
@@ -19,6 +18,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from slices import some
+from vote_files import Law, sums, vectors
 
 ORDERS = np.array([2.0, 4.0, 8.0, 12.5, 14.0, 20.0])
 # λ as above, σ 20: w of ten classes, w_add of three or more, w_add of two.
@@ -61,51 +61,11 @@ def test_golden_epsilons(mechanism, votes, assigned, wanted):
 # --- all vote files of a few voters and queries ---------------------------------------------------
 
 
-class Law:
-    """Factors of a query on a moment, for each pair of histograms: of no answer, and of any."""
-
-    def __init__(self, mechanism, order):
-        m, most = mechanism.classes, mechanism.teachers
-        every = itertools.product(range(most + 1), repeat=m)
-        self.histograms = np.array([each for each in every if sum(each) <= most])
-        self.base = (most + 1) ** np.arange(m)
-        self.place = np.full((most + 1) ** m, -1)
-        self.place[self.histograms @ self.base] = np.arange(len(self.histograms))
-        if isinstance(mechanism, LNMax):
-            law = laplace_argmax_law(self.histograms, mechanism.laplace_scale)
-        else:
-            law = gaussian_argmax_law(self.histograms, mechanism.sigma2)
-        answered = np.ones(len(law))
-        if isinstance(mechanism, ConfidentGNMax):
-            top = self.histograms.max(axis=1)
-            answered = ndtr((top - mechanism.threshold) / mechanism.sigma1)
-        law = answers_law(answered, np.exp(law))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = law[:, None] ** order * law[None] ** (1.0 - order)
-        each = np.where(law[:, None] == 0.0, 0.0, each)
-        self.silent, self.answered = each[..., 0], each[..., 1:].sum(axis=-1)
-        self.order = order
-
-
-def vectors(mechanism, rows, votes, only=None):
-    """Every way of one voter to vote, as histograms, [ways, rows, classes]."""
-    own = np.vstack([np.zeros(mechanism.classes, int), np.eye(mechanism.classes, dtype=int)])
-    ways = itertools.product(range(len(own)), repeat=rows)
-    allowed = set(range(rows) if only is None else only)
-    used = ((way, np.flatnonzero(way)) for way in ways)
-    fits = (way for way, at in used if at.size <= votes and allowed.issuperset(at.tolist()))
-    return np.array([[own[each] for each in way] for way in fits])
-
-
 def worst(mechanism, order, rows, votes, answers, only=None):
     """The largest divergence of two neighbouring files, by a moment taken query by query."""
     law, mine = Law(mechanism, order), vectors(mechanism, rows, votes, only)
-    others = np.zeros((1, rows, mechanism.classes), int)
-    for _ in range(mechanism.teachers - 1):
-        more = vectors(mechanism, rows, votes, only)
-        others = np.unique((others[:, None] + more[None]).reshape(-1, *others.shape[1:]), axis=0)
     found = 0.0
-    for rest in others:
+    for rest in sums(mine, mechanism.teachers - 1):
         at = law.place[(rest + mine) @ law.base]  # [ways, rows]
         value = np.ones((answers + 1, len(mine), len(mine)))
         for row in reversed(range(rows)):

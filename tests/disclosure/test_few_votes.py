@@ -120,9 +120,6 @@ def test_no_word_of_it_where_nobody_states_it():
 @pytest.mark.parametrize(("mechanism", "asked", "told"), [
     ("sparse-vector", {}, "sparse-vector"),
     ("gnmax", {"analysis": "paper"}, "`analysis` paper"),
-    ("gnmax", {"target_epsilon": 1.0}, "`target_epsilon`"),
-    ("gnmax", {"release": "upper"}, "a ledger or a sanitized epsilon"),
-    ("gnmax", {"keep_ledger": True}, "a ledger or a sanitized epsilon"),
 ])  # fmt: skip
 def test_what_has_no_proof_is_refused(mechanism, asked, told):
     text = refusal(UsageError, run, mechanism, **asked)

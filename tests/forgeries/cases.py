@@ -109,9 +109,10 @@ def refusal(folder):
 
 
 def upper(folder):
-    """Labels beside a sanitized epsilon of these votes."""
+    """Labels beside a sanitized epsilon of votes of which few count."""
     _before(folder)
-    return _run(folder, "gnmax", release="upper", order=6.0, beta=0.05, sigma_release=8.0)
+    asked = {"release": "upper", "order": 6.0, "beta": 0.05, "sigma_release": 8.0}
+    return _run(folder, "gnmax", **asked, votes_per_teacher=20, assigned=True)
 
 
 def prior_and_groups(folder):
@@ -132,9 +133,10 @@ def guesses():
 
 
 def session(folder):
-    """Queries that came one by one."""
+    """Queries that came one by one, to teachers who vote on few of them."""
     _before(folder)
     given = {"teachers": 60, "classes": CLASSES, "mechanism": "confident", **NOISE["confident"]}
+    given["votes_per_teacher"] = 9
     with pate.Session(**given, target_epsilon=4.0, record=folder / "record") as opened:
         for row in votes(12):
             opened.ask(np.bincount(row, minlength=CLASSES).tolist())

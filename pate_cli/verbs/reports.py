@@ -236,7 +236,10 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) 
     if there:
         with reading(path, "the record of what was spent") as file:
             if f'"{KIND}"'.encode() in file.read(100):
-                return RecordFile(path)
+                known = RecordFile(path)
+                if not known.record.runs:  # it may only lead to another record
+                    known.refuse_run()
+                return known
     found = RecordPlace.of(record, record=None).file
     if found is not None and not found.empty:
         return found

@@ -257,6 +257,13 @@ def _accounts():
         f"{small} --max-queries 20 --ensemble clinics {fresh}",
         "spent --ensemble clinics # fresh",
     ]
+    LINES["record: disjoint ensembles"] = [
+        f"{small} --max-queries 20 --ensemble may {fresh}",
+        f"{small} --max-queries 30 --ensemble june --disjoint-from may --budget 1.2 {more}",
+        "spent --ensemble june # fresh",
+        f"{VERIFY} report2.report.json # fresh",
+        "explain report2.report.json",
+    ]
     LINES["record: a budget refuses"] = [
         f"{small} --max-queries 20 {spend} --budget 0.9 {fresh}",
         f"{small} --max-queries 60 {spend} --budget 0.9 {more}",

@@ -477,10 +477,8 @@ class Entry:
                 "`budget` needs a record of what was spent; name it with `ensemble` or `record`"
             )
         self._place, self._budget, self._refuse = place, budget, refuse
-        if run is not None:
-            run = replace(run, budget=budget, votes=place.votes)
-            run = replace(run, ensemble=place.ensemble, disjoint_from=place.disjoint_from)
-        self._run = run
+        told: dict[str, Any] = {"ensemble": place.ensemble, "disjoint_from": place.disjoint_from}
+        self._run = run and replace(run, budget=budget, votes=place.votes, **told)
         self._beside, self._fresh = beside or SpendRecord(), False
         self._check()
 

@@ -104,6 +104,19 @@ def test_every_link_leads_somewhere(page):
             assert anchor in _anchors(target.read_text(encoding="utf-8")), link
 
 
+def test_the_table_of_results_names_sections_modules_and_tests_that_exist():
+    theory = (ROOT / "pate_cli/accounting/THEORY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| ([\d., –]+) \| (.*) \| (.*) \|$", theory, re.MULTILINE)
+    assert len(rows) > 25
+    sections = set(re.findall(r"^###? ([\d.]*\d)", theory, re.MULTILINE))
+    for numbers, modules, tests in rows:
+        assert sections.issuperset(re.findall(r"[\d.]+\d|\d", numbers)), numbers
+        for folder, cell in (("pate_cli", modules), ("tests", tests)):
+            assert all((ROOT / folder / name).is_file() for name in re.findall("`(.*?)`", cell)), (
+                cell
+            )
+
+
 def test_the_readme_is_short_and_leads_to_every_page():
     assert len(TEXT["README.md"].splitlines()) <= 150
     for page in readme_blocks.PAGES[1:]:

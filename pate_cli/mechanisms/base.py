@@ -586,9 +586,12 @@ class OneScoreMechanism(ScoredMechanism):
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    @abstractmethod
     def lone_answers(self, orders: Floats) -> Floats:
-        """Compute the cost of one answer if a vote appears or goes missing, [orders], nats."""
+        """Compute the cost of one answer if a vote appears or goes missing, [orders], nats.
+
+        It is at most the cost for all votes, of which a mechanism may know a smaller part.
+        """
+        return self.worst_answer(orders)
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the cost of an answer; there is no test."""

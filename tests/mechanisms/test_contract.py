@@ -389,6 +389,20 @@ def test_the_prices_for_all_votes_are_above_every_exact_divergence(nodes):
 
 
 @on_graphs(ScoredMechanism)
+def test_a_vote_that_appears_or_goes_missing_costs_no_more_than_is_said(nodes):
+    mechanism = nodes.mechanism
+    if mechanism.teachers_per_record > 1:
+        return  # refused beside few votes
+    here, there = nodes.edges
+    lone = np.abs(nodes.counts[here] - nodes.counts[there]).sum(axis=1) == 1
+    cost = mechanism.query_costs(np.array([ORDER]), lone=True)
+    most = nodes.divergence[lone].max()
+    assert 0.2 * cost.whole[0] < most <= cost.whole[0] * (1.0 + 1e-9)
+    test, both = (mechanism.gaussian_mu(queries=1, answers=a) ** 2 for a in (0, 1))
+    assert most <= ORDER * (test + (both - test) / 2.0) / 2.0
+
+
+@on_graphs(ScoredMechanism)
 def test_neighbours_change_the_cost_by_at_most_its_local_sensitivity(nodes):
     here, there = nodes.edges
     rows, columns = nodes.table.rows_per_block, nodes.table.lattice.block

@@ -83,7 +83,7 @@ def promised(
         UnreachableError: the target is out of reach.
     """
     target = _target(asked, record)
-    if target is not None and request.composed is None and request.file.facts.voting is None:
+    if target is not None and request.composed is None:
         request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
     mechanism, queries = request.mechanism, request.queries
     _check_delta(request)

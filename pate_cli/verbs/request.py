@@ -98,12 +98,23 @@ class Request:
         """Return the request, in which the public rule chooses the settings that are left open.
 
         The rule also chooses the number of rows unless `rows_given`; a query is never cut in two.
+        It does not know of teachers who vote on few queries, and leaves their requests as they are.
+
+        Raises:
+            UsageError: they leave settings open.
         """
         from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
+        if self.file.facts.voting is not None:
+            if isinstance(choice, MechanismChoice) and choice.left_open:
+                names = " and ".join(f"`{name}`" for name in choice.left_open)
+                raise UsageError(
+                    f"with `votes_per_teacher` a target chooses no noise; give {names}"
+                )
+            return self
         votes = like(self.scored, rows=SEARCHED_ROWS)
         goal = public_goal(votes, plan, available=rows, asked=asked)
         if isinstance(choice, MechanismChoice) and choice.left_open:

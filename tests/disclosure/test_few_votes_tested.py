@@ -15,12 +15,14 @@ import pytest
 import pate_cli as pate
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.few_votes import FewVotes
+from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import target
 from pate_cli.disclosure.target import states_for
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from refusals import refusal
 from vote_files import Law, sums, vectors
 
 ROWS, NEAR = 3, 8
@@ -140,6 +142,12 @@ def test_a_target_below_the_worst_case_is_tested(monkeypatch):
     assert passed < 0.004
     assert failed > 0.95
     assert every > 1.02 * passed
+
+
+def test_a_target_chooses_no_noise_for_few_votes():
+    asked = {name: told for name, told in SAID.items() if name != "sigma2"}
+    text = refusal(UsageError, pate.aggregate, VOTES, **asked, sigma2=5, target_epsilon=1.0)
+    assert text.endswith("a target chooses no noise; give `threshold` and `sigma1`")
 
 
 def test_ledgers_of_few_votes_compose(tmp_path):

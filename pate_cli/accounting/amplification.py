@@ -1,8 +1,8 @@
 """The cost for one training record whose teacher was itself trained with differential privacy.
 
-A record reaches what is released through its teacher alone. Let A be what the record does to *all*
-votes of that teacher, and M everything released, as a function of those votes while all others
-stand still. With H_a(P ‖ Q) = sup over events S of P[S] − a·Q[S], let
+A record affects the release only through its teacher. Let A be the random map from the teacher's
+records to *all* votes of this teacher, and let M be the release as a function of these votes, while
+all other votes are fixed. With H_a(P ‖ Q) = sup over events S of P[S] − a·Q[S], let
 
   p ≥ H_{e^{ε'}}(A ‖ A')   for neighbouring sets of records, both ways.
 
@@ -11,12 +11,12 @@ Then for every event S and every ε' ≥ 0 with p > 0
   P[S] − e^{ε'} P'[S] ≤ p · sup over y, y' of (M(y)[S] − e^x M(y')[S]),
   x = log(1 + (e^{ε'} − 1)/p)
 
-(THEORY.md, section 25, which also has the premises). So what is (ε, δ) for a teacher whose votes
-change in any way is (ε', δ) for a record as soon as x ≥ ε, or p ≤ δ. That holds event by event, so
-also of an ε that is small only together with what was released.
+(THEORY.md, section 25, which also has the premises). Suppose that a release is (ε, δ)-DP for a
+teacher whose votes change in any way. Then it is (ε', δ)-DP for a record if x ≥ ε or p ≤ δ. This is
+true for every single event, so it also applies to an ex-post ε.
 
-Training that is (ε0, δ0)-DP has p = δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0}) at most
-(Kairouz, Oh and Viswanath 2015, Theorem 2.1). Where δ0 is 0,
+Training that is (ε0, δ0)-DP has p at most δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0})
+(Kairouz, Oh and Viswanath 2015, Theorem 2.1). If δ0 is 0,
 e^{ε'} = (1 + e^{ε0 + ε})/(e^{ε0} + e^ε).
 """
 
@@ -43,7 +43,7 @@ def release_epsilon(
         delta, teacher_epsilon, teacher_delta: as in `record_epsilon`.
 
     Returns:
-        ε such that x ≥ ε, rounded down; infinite where p ≤ δ, so that every release will do.
+        The largest ε with x ≥ ε, rounded down; infinite if p ≤ δ, because then any release will do.
     """
     at, reached = record_epsilon, teacher_delta
     if at < teacher_epsilon:  # (e^{ε0} − e^{ε'})/(1 + e^{ε0}), without overflow
@@ -59,19 +59,19 @@ def record_epsilon(
 ) -> float:
     """Return an ε' at which a release is (ε', δ)-DP in one training record, nats.
 
-    Use it for teachers that were trained with differential privacy: it is at most ε and, where δ0
-    is at most δ, at most ε0. Several releases of the *same votes* are composed first, and their
-    (ε, δ) is amplified once: they share the randomness of training, so amplified costs do not
-    compose.
+    Use it for teachers that were trained with differential privacy. The result is at most ε. If δ0
+    is at most δ, it is also at most ε0. First compose several releases of the *same votes*, and
+    then amplify their (ε, δ) once. Amplified costs do not compose, because these releases share the
+    randomness of the training.
 
     Args:
-        epsilon, delta: of the release, for one teacher whose votes change in any way: ε ≥ 0 in
-            nats, δ in (0, 1).
-        teacher_epsilon, teacher_delta: of the training of every teacher, for one record: ε0 ≥ 0 in
-            nats and δ0 in [0, 1).
+        epsilon, delta: (ε, δ) of the release for one teacher whose votes change in any way; ε ≥ 0
+            in nats, δ in (0, 1).
+        teacher_epsilon, teacher_delta: (ε0, δ0) of the training of every teacher, for one record;
+            ε0 ≥ 0 in nats, δ0 in [0, 1).
 
     Raises:
-        ParameterError: a number out of range.
+        ParameterError: a number is out of range.
     """
     delta, epsilon = check_delta(delta), check_nonnegative("epsilon", epsilon)
     teacher = check_nonnegative("`teacher_epsilon`", teacher_epsilon)

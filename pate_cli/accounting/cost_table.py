@@ -96,7 +96,7 @@ _NODES = 256
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many queries fell into each lattice cell: this is all that the accountant keeps. SECRET.
+    """The number of queries in each lattice cell, which is all that the accountant keeps. SECRET.
 
     Tallies form a commutative monoid under `+` with exact integer sums. So the result does not
     depend on batches, workers or their order.
@@ -281,7 +281,7 @@ class CostTable(ABC):
 
     @property
     def sampled(self) -> bool:
-        """Whether sensitivities come from some rows only, so that they are no bounds.
+        """Return whether sensitivities come from some rows only, so that they are not bounds.
 
         Such sensitivities serve to choose settings.
         """

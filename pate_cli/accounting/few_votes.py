@@ -1,4 +1,4 @@
-"""What it costs to replace one voter who votes on few of many queries.
+"""The cost of replacing one voter who votes on few of many queries.
 
 Each voter has at most one vote on a query and at most K in all. Replace one voter, and let nobody
 else's votes change. A query on which neither the old nor the new voter has a vote has the same law
@@ -29,12 +29,12 @@ from pate_cli.core.checks import check_whole
 
 @dataclass(frozen=True)
 class StepCosts:
-    """RDP costs of one query, whatever the votes, [orders], nats.
+    """Worst-case RDP costs of one query by its steps, [orders], nats.
 
     Attributes:
-        test: of the step that decides whether to answer; 0 if there is none.
-        answer: of an answer beside the test.
-        whole: of the query as a whole, which may be less than the sum.
+        test: the cost of the step that decides whether to answer; 0 if there is none.
+        answer: the cost of an answer, without the test.
+        whole: the cost of the query as a whole, which may be less than the sum of both.
     """
 
     test: Floats
@@ -48,7 +48,7 @@ class FewVotes:
 
     Attributes:
         votes: K ≥ 1, the most votes of one voter.
-        assigned: whether it is public who may vote on what.
+        assigned: whether a public list says who may vote on which query.
     """
 
     votes: int
@@ -58,7 +58,7 @@ class FewVotes:
         check_whole("votes", self.votes)
 
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return moved and lone queries, and their answers, of every worst way to use the votes."""
+        """Return numbers of moved and lone queries and of their answers, for every extreme case."""
         most = min(self.votes, queries)
         moved = np.arange(most if self.assigned else 0, most + 1)
         lone = np.minimum(2 * (most - moved), queries - moved)
@@ -66,7 +66,7 @@ class FewVotes:
         return moved, lone, answered, np.minimum(lone, answers - answered)
 
     def rdp(self, queries: int, answers: int, *, moved: StepCosts, lone: StepCosts) -> Floats:
-        """Return the cost of all queries, with at most so many answers, [orders], nats."""
+        """Return the cost of all queries with at most this many answers, [orders], nats."""
         one, other, a, b = (each[:, None] for each in self.cases(queries, answers))
         whole = one * moved.whole + other * lone.whole
         steps = one * moved.test + other * lone.test + a * moved.answer + b * lone.answer
@@ -78,7 +78,7 @@ Few: TypeAlias = FewVotes | None
 
 
 def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
-    """Return the most queries that one voter touches, and their answers, lone ones as half."""
+    """Return the most queries that one voter touches, and their answers; lone ones count half."""
     if few is None:
         return queries, answers
     return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
@@ -116,11 +116,11 @@ def summed(few: Few, costs: Floats, numbers: Ints) -> float:
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
     """Return μ² of Gaussian DP (THEORY.md, 9.3 and 26.2).
 
-    A lone vote changes one count in the place of two, which is half of the squared shift.
+    A lone vote changes one count instead of two, which is half of the squared shift.
 
     Args:
         few: the promise, if there is one.
-        mu: returns μ of so many `queries` and `answers` that are all moved.
+        mu: returns μ of this many `queries` and `answers`, all of them moved.
         queries, answers: k1 and k2.
     """
     if few is None:

@@ -14,7 +14,7 @@ is "no answer" or a label. By the chain rule, which is exact in the first step,
 
 where F is the cost of the argmax. ρ depends on the votes alone, not on the result of the test. So
 ordinary composition makes the sum over *all rows fixed in advance* an RDP bound. Rows that a cap on
-answers left unread are charged like the others, because a sum up to the stop would be no RDP bound.
+answers left unread are charged like the others, because a sum up to the cap is not an RDP bound.
 
 DEPARTURE. The paper charges the threshold on every query and the argmax on answered queries, and
 reports the expectation. By Jensen's inequality this expectation is below the Rényi divergence.

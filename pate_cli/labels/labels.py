@@ -226,7 +226,7 @@ class Labels(Result):
 
     @property
     def releasable(self) -> bool:
-        """Always True: labels are made to be published."""
+        """Return True, because labels are made to be published."""
         return True
 
     def headline(self) -> str:

@@ -1,4 +1,4 @@
-"""The mechanisms, and the only list of their names. A module is imported when its mechanism is used."""
+"""The mechanisms by name; the module of a mechanism is imported when it is used."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class MechanismChoice:
     Attributes:
         name: the name of the mechanism.
         given: parameters by their field names; numbers of votes may also be shares such as `80%`.
-        teachers_per_record: k.
+        teachers_per_record: k, how many teachers one record may have trained.
         votes_together, prior_weight: see Mechanism.
 
     Raises:
         UsageError: the mechanism does not take one of the parameters.
-        ParameterError: a text is no number of votes, or a number could also be a share.
+        ParameterError: a text is not a number of votes, or a number could also be a share.
     """
 
     name: MechanismName
@@ -101,38 +101,38 @@ class MechanismChoice:
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
-        """Return the choice with its student's predictions read; itself if it has no student."""
+        """Return the choice with its student's predictions; the same choice without a student."""
         if "predictions" not in self.given:
             return self
         return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
 
     @property
     def complete(self) -> bool:
-        """Whether all inputs without a default are given."""
+        """Return whether all inputs without a default are given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """The names of the settings that are not given, and that a target's public rule may choose.
+        """Return the names of the settings that are not given and that the public rule may choose.
 
-        The rule chooses threshold and noise, for some mechanisms.
+        For some mechanisms, the rule of a target chooses threshold and noise.
         """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)
 
     @property
     def takes_prior(self) -> bool:
-        """Whether a public prior may vote, too."""
+        """Return whether the mechanism allows a public prior."""
         return mechanism_class(self.name).takes_prior
 
     @property
     def listed(self) -> bool:
-        """Whether the mechanism needs a list of the classes."""
+        """Return whether the mechanism needs a list of the classes."""
         return mechanism_class(self.name).listed
 
     @property
     def composed(self) -> bool:
-        """Whether the cost is a composition for all votes, with nothing to sanitize or to keep."""
+        """Return whether the cost is a worst-case composition, so that no RDP cost can be kept."""
         from pate_cli.mechanisms.base import ComposedMechanism
 
         return issubclass(mechanism_class(self.name), ComposedMechanism)
@@ -160,7 +160,7 @@ class MechanismChoice:
 
 
 def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism that `parameters()` described.
+    """Return the mechanism with these parameters, a result of `Mechanism.parameters`.
 
     Raises:
         LedgerError: the name is unknown, a field is missing or unknown, or a number is out of
@@ -172,7 +172,7 @@ def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
 
 
 def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
-    """Return the mechanism with a Rényi cost that `parameters()` described; others are refused."""
+    """Return the mechanism with these parameters; refuse one without an RDP cost."""
     from pate_cli.mechanisms.base import ScoredMechanism
 
     return _built(parameters, ScoredMechanism)  # type: ignore[type-abstract]  # as above

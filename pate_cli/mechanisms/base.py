@@ -58,7 +58,7 @@ _WHOLE = 1024
 
 @dataclass(frozen=True)
 class RunShape:
-    """The shape of a run, from which the defaults of a mechanism follow. It is public.
+    """The public shape of a run, which determines the defaults of a mechanism.
 
     Attributes:
         teachers: τ.
@@ -99,7 +99,7 @@ class Mechanism(ABC):
         teachers: τ ≥ 1, the number of votes on every query.
         classes: m ≥ 2, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
-            then change k votes of a query, and every sensitivity grows k-fold.
+            change k votes of a query, and every sensitivity grows k-fold.
         votes_together: whether the k votes belong to one teacher with a vote of weight up to k, and
             so move together from one class to another; the worst case of an answer is then smaller.
         prior_weight: B ≥ 0, how many votes a public prior adds to a query.
@@ -113,7 +113,7 @@ class Mechanism(ABC):
     sources: ClassVar[str] = ""
     """What readers of the labels should know about sources, if teachers are not the only source."""
     listed: ClassVar[bool] = True
-    """Whether its labels are classes of a list that is known beforehand."""
+    """Whether its labels are classes from a list that is known beforehand."""
     answers_all: ClassVar[bool] = False
     """Whether every query is answered, up to the public cap."""
     takes_prior: ClassVar[bool] = False
@@ -189,12 +189,12 @@ class Mechanism(ABC):
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
     def for_rows(self, ids: Any, first_row: int) -> Self:
-        """Return the mechanism with the public inputs of these rows; itself if it has none."""
+        """Return the mechanism with the public inputs of these rows; unchanged without inputs."""
         del ids, first_row
         return self
 
     def with_student(self, read: Callable[[Any], Any]) -> Self:
-        """Return the mechanism with its student's predictions read; itself if it has no student."""
+        """Return the mechanism with its student's predictions, or unchanged without a student."""
         del read
         return self
 
@@ -236,7 +236,7 @@ class Mechanism(ABC):
 
     @property
     def argmax_draws(self) -> int:
-        """How many random numbers noise on every count takes: one per class, or `sparse_draws`."""
+        """Return how many draws noise on all counts takes: one per class, or `sparse_draws`."""
         return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
 
     @property
@@ -279,8 +279,8 @@ class Mechanism(ABC):
         """Return (Pr[answered], Pr[right]) if all teachers are right and the prior's guess is not.
 
         If the prior has more votes than the teachers, the second number is an upper bound. The
-        guess fails to win with a known probability, and the teachers' class wins at most as often
-        as that, and at most as often as the guess.
+        teachers' class then wins at most as often as the guess, and at most as often as the guess
+        fails to win.
         """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
@@ -301,7 +301,7 @@ class Mechanism(ABC):
 
 
 class ComposedMechanism(Mechanism):
-    """A mechanism whose answers or refusals are (ε, δ)-DP each, without a Rényi cost to sanitize.
+    """A mechanism whose answers or refusals are (ε, δ)-DP each, and which has no RDP cost.
 
     Attributes:
         refusals: Q, how many refusals are allowed; None if refusals cost nothing.
@@ -311,7 +311,7 @@ class ComposedMechanism(Mechanism):
 
     @property
     def threshold(self) -> float | None:
-        """The threshold T below which a query gets no answer, or None if every query is answered.
+        """Return T, below which a query gets no answer; None if every query is answered.
 
         T is a number of records or votes.
         """
@@ -338,7 +338,7 @@ class ScoredMechanism(Mechanism):
     """
 
     def for_reference(self, counts: Histograms, seed: int) -> Self:
-        """Return the mechanism with made-up public inputs that go with made-up histograms.
+        """Return the mechanism with made-up public inputs, for made-up histograms.
 
         A mechanism without such inputs returns itself.
         """
@@ -430,7 +430,7 @@ class ScoredMechanism(Mechanism):
         """Return μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """Estimate `worst_rdp` per unit of λ, to find the best order; this is no bound."""
+        """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound."""
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
@@ -463,7 +463,7 @@ class ScoredMechanism(Mechanism):
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """Refuse sizes for which `state_costs` needs too much memory. All numbers are public.
 
-        Sizes that are not refused have enough memory, whatever the votes.
+        Other sizes have enough memory for any votes.
 
         Args:
             rows: the largest number of states in one call.

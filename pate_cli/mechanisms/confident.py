@@ -202,7 +202,7 @@ class ConfidentTable(CostTable):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidentGNMax(ScoredMechanism):
-    """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
+    """Answer by GNMax with σ2 if max_j n_j + N(0, σ1²) ≥ T: Algorithm 1 of the ICLR 2018 paper.
 
     Choose it for the best labels at a given ε, if queries on which teachers disagree need no label.
     It is the default.
@@ -253,12 +253,12 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def draws(self) -> int:
-        """One number for the test, and the numbers of the argmax."""
+        """Return how many draws a query takes: one for the test, and those of the argmax."""
         return self.argmax_draws + 1
 
     @cached_property
     def argmax(self) -> GNMax:
-        """The second step by itself."""
+        """Return the second step, GNMax, as a mechanism."""
         return GNMax(
             self.teachers,
             self.classes,
@@ -464,7 +464,6 @@ class ConfidentGNMax(ScoredMechanism):
         alone. The factor of a refusal is then 1 + excess − weight. If both are suprema over a cell
         of v, this could be too small for answers that count for less than refusals; then 1 + excess
         alone is a bound.
-        little for answers that count for less than refusals: there 1 + excess alone is a bound.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -55,7 +55,7 @@ from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_pro
 
 @dataclass(frozen=True, kw_only=True)
 class GNMax(OneScoreMechanism):
-    """Answer every query with argmax_j n_j + N(0, σ2²).
+    """Answer every query with argmax_j n_j + N(0, σ2²), the class of the largest noisy count.
 
     Choose it if every query needs a label. If some queries need no label, `confident` gives better
     labels at a smaller ε.
@@ -98,10 +98,10 @@ class GNMax(OneScoreMechanism):
     def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
         """Draw one noisy argmax per sparse histogram, from `sparse_draws` words per row.
 
-        Of the s classes without votes only the one with the largest noise can win, and each class
-        is that one with equal probability. So its noise is one draw and its place another, for any
-        s (THEORY.md, section 3.9). A class with votes uses the word of its place among such
-        classes.
+        Among the s classes without votes, only the class with the largest noise can win, and each
+        class has the largest noise with equal probability. So one draw gives this noise and another
+        draw the class, for any s (THEORY.md, section 3.9). A class with votes uses the word of its
+        place among such classes.
 
         Raises:
             ParameterError: a row has votes for more classes than there are teachers.

@@ -27,7 +27,7 @@ from pate_cli.votes.join import predictions
 
 @dataclass(frozen=True, kw_only=True)
 class InteractiveGNMax(ConfidentGNMax):
-    """Algorithm 2 of the ICLR 2018 paper: the teachers answer only if they contradict a student.
+    """Answer only if the teachers contradict a student: Algorithm 2 of the ICLR 2018 paper.
 
     Choose it for a second round, when a student has learnt from the labels of a first round.
 

@@ -48,7 +48,7 @@ def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
 
 
 def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
-    """Return the RDP cost that the paper claims for releasing the noisy cost, nats. **No bound.**
+    """Return the RDP cost that the paper claims for its noisy release, nats; it is not a bound.
 
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).

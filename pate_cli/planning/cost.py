@@ -7,8 +7,8 @@ read twice: for the total cost at every order, and for the cost of each query at
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
 For a target, the result includes the pass probability, the smallest target and the largest number
-of rows. These are computed from the votes and are no forecast: a run over these rows would pass its
-release test with exactly this probability.
+of rows. They are computed from the votes, so they are exact and not a forecast: a run over these
+rows would pass its release test with exactly this probability.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class VoteCost(Result):
         steps: sums over queries by step of the mechanism, [orders] each, nats.
         by_orders: ε at each order, [orders], nats.
         queries: every query at the best order, as `queries_at` has them.
-        worst_case: the ε of the labels alone that holds whatever the votes.
-        target: how a target fares, if one was stated; see `measure_target`.
+        worst_case: the worst-case ε of the labels alone.
+        target: the results for a target, if one was stated; see `measure_target`.
         prior: whether a prior votes, too.
         unmatched: votes in words that match no name; None if votes are not texts.
     """
@@ -197,9 +197,7 @@ class VoteCost(Result):
 
     @property
     def order_at_edge(self) -> bool:
-        """Return whether the best order is the first or last of several; more orders may be
-        better.
-        """
+        """Return whether the best order is the first or last of several; more orders may help."""
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
 
@@ -233,15 +231,11 @@ class VoteCost(Result):
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Return queries, expected answers and share of the cost, by what the prior says
-        about them.
-        """
+        """Return queries, expected answers and share of the cost, by the guess of the prior."""
         return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
-        """Return the number of these queries, their expected answers, and their share of
-        the cost.
-        """
+        """Return the number of these queries, their expected answers, and their share of cost."""
         cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
@@ -361,7 +355,7 @@ def measure_target(
     queries: int,
     max_answers: int,
 ) -> dict[str, Any]:
-    """Return how a target fares on votes of which the first so many are asked. SECRET.
+    """Return the pass probabilities of a target on the first rows of some votes. SECRET.
 
     Args:
         votes: at least the rows that are asked.
@@ -370,9 +364,10 @@ def measure_target(
         queries, max_answers: k1 and k2 of the run.
 
     Returns:
-        The target and the pass probability of these rows; `smallest_epsilon`, by probabilities in
-        `CHANCES` the least target, η in proportion, nats; and `passing_queries`, how many of the
-        rows that were looked at pass with probability `LIKELY`. Ready for JSON.
+        A mapping, ready for JSON. It has the target and the pass probability of these rows. Its
+        `smallest_epsilon` has the smallest target for each probability in `CHANCES`, in nats, with
+        η in proportion. Its `passing_queries` is the number of rows that pass with probability
+        `LIKELY`.
 
     Raises:
         UnreachableError: the target is so far off that no similar target would pass.
@@ -431,7 +426,7 @@ def _smallest(
     known: Callable[[TargetPlan], QueryCosts],
     chance: Callable[[TargetPlan, QueryCosts], float],
 ) -> float:
-    """Return the least target with a pass probability, rounded up, and at most the worst case."""
+    """Return the smallest target with a pass probability, rounded up, at most the worst case."""
     found = min(plan.epsilon, always)
     # The orders follow from the target: bisect with those of the last guess until it stays.
     for _ in range(_TRIES):
@@ -454,8 +449,8 @@ class Compared(Result):
     """Mechanisms at a matched number of expected answers. SECRET.
 
     Attributes:
-        rows: one entry a mechanism, see `compare_at`.
-        matched_answers: how many answers are expected of each.
+        rows: one entry per mechanism, from `compare_at`.
+        matched_answers: the expected number of answers, which is the same for all.
         delta: δ.
     """
 
@@ -475,7 +470,7 @@ class Compared(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row a mechanism; NaN where there is no ε for these votes."""
+        """Return one row per mechanism, with NaN if there is no ε for these votes."""
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in self.rows])
             for name in self.rows[0]
@@ -493,7 +488,7 @@ class Compared(Result):
 def compare_at(
     votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
 ) -> dict[str, Any]:
-    """Ask a mechanism row by row until it is expected to have answered so often.
+    """Ask a mechanism row by row until its expected number of answers reaches a number.
 
     Args:
         votes: the rows of the queries.
@@ -502,10 +497,11 @@ def compare_at(
         delta: δ in (0, 1).
 
     Returns:
-        The rows that had to be asked, from the first on, and their expected answers, fewer where
-        the file ends first; the expected share of these that equal the plurality; ε for these votes
-        and its order, None where there are none; `data_independent`, ε whatever the votes with the
-        matched number, rounded up, as public cap on answers; and what a reader should know.
+        A mapping with the number of rows that had to be asked, their expected answers (fewer if the
+        file ends first), and the expected share of these that equal the plurality. It has ε for
+        these votes and its order, or None if the mechanism has none. Its `data_independent` is the
+        worst-case ε if the number of answers, rounded up, is the public cap on answers. It also has
+        notes for the reader.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):

@@ -1,6 +1,4 @@
-"""The goal of a search, the settings that are found for it, and the cost of each kind of
-release.
-"""
+"""The goal of a search, the settings that it finds, and the cost of each kind of release."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ class Goal:
             )
         check_delta(self.delta)
         if self.bound is not Bound.AUTO and self.release is not ReleaseKind.TARGET:
-            raise UsageError("`bound` goes with `release` target")
+            raise UsageError("`bound` needs `release` target")
 
     def merit(self, epsilon: Floats, answers: Floats, agreement: Floats) -> Floats:
         """Return how well settings serve the goal, [...]: larger is better, in logarithms.
@@ -99,9 +97,9 @@ class Found:
     """Settings with the cost that a run with them is charged. SECRET if the votes are.
 
     Attributes:
-        goal: what they are for.
-        forecast: what the run may be expected to give.
-        stated: keywords of `aggregate` beside mechanism, rows and δ: how the ε becomes publishable.
+        goal: the goal that they serve.
+        forecast: the forecast of a run with these settings.
+        stated: further keywords of `aggregate`, which decide how ε is published.
     """
 
     goal: Goal
@@ -122,13 +120,11 @@ class Found:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return a key that is larger for better settings; settings that meet the goal come
-        first.
-        """
+        """Return a sort key that is larger for better settings; meeting the goal counts first."""
         return self.goal.met_by(self), self.merit
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and what they are expected to give, in plain numbers."""
+        """Return the settings and their forecast in plain numbers, for JSON."""
         told, stated = self.forecast, self.stated
         return {
             "mechanism": self.settings.mechanism_name.value,
@@ -145,31 +141,30 @@ class Found:
 
 
 _STATED: Final = ("max_answers", "refusal_epsilon", "order", "beta", "sigma_release")
-"""Keywords of one release kind or another, which `Found.to_dict` names for all."""
+"""`Found.to_dict` has all these keywords, although each belongs to one kind of release only."""
 
 
 def if_dear(epsilon: float) -> dict[str, float]:
-    """Return the keyword without which a run refuses an ε so large; none for others."""
+    """Return `max_epsilon` if a run would refuse this ε without it, else no keyword."""
     return {"max_epsilon": epsilon} if epsilon > CEILING else {}
 
 
 class Pricing(ABC):
-    """How settings serve one goal on a file: quickly for many settings, exactly for a few.
+    """Evaluates settings for one goal on a file: quickly for many, exactly for a few.
 
     SECRET if the votes are.
 
     Attributes:
         votes: all rows of the file, without a prior's votes.
-        few: rows that are looked at while a search is coarse.
-        goal: what is sought.
-        careful: whether looks keep clear of the floor on agreement; where that makes no difference
-            they do.
+        few: the rows that a coarse search uses.
+        goal: the goal of the search.
+        careful: whether quick evaluations require more agreement than the goal, as a margin.
     """
 
     careful = True
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Take the votes and the goal; nothing is looked at yet."""
+        """Store the votes and the goal, and compute nothing yet."""
         self.votes, self.few, self.goal = votes, votes.thinned(_COARSE), goal
 
     @abstractmethod
@@ -183,11 +178,11 @@ class Pricing(ABC):
 
     @abstractmethod
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate at the costs of a run; None where no rows serve the goal."""
+        """Return a candidate at the exact costs of a run; None if no rows serve the goal."""
 
     @abstractmethod
     def learn(self, best: Found) -> None:
-        """Improve later quick costs, from what matters for the best settings so far."""
+        """Improve later quick costs by the exact costs of the best settings so far."""
 
 
 # Exact costs are computed for this multiple of a candidate's rows, among which rows are chosen.
@@ -196,8 +191,8 @@ _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
 # Rows of a file, evenly spaced, that a coarse search looks at.
 _ROWS = 4000
-# With care so much more agreement is asked for: rows are settled after settings, and agreement
-# hangs on the rows.
+# A careful search requires so much more agreement, because rows are chosen after settings, and
+# agreement depends on the rows.
 _MORE_AGREEMENT = 1e-4
 # Rows for a number of answers, in units of those that give it if they are always released.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
@@ -211,23 +206,23 @@ class TestedVotes(Pricing):
     """Tested targets on a file of votes; SECRET if the votes are.
 
     A `TestedTarget` finds the most answers under a target. To find the smallest target for a number
-    of answers, the search looks at a target that is nearly the smallest: settings with the most
-    answers there also need about the smallest target. Then the smallest target for the best
-    settings is found, and the next round looks at it. Exact costs correct the quick costs of later
-    looks.
+    of answers, the search uses a target that is nearly the smallest: settings with the most answers
+    at this target also need about the smallest target. Then it finds the smallest target for the
+    best settings, and uses it in the next round. Exact costs correct the quick costs of later
+    rounds.
     """
 
     careful = False
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Take the votes and the goal, and compute nothing yet."""
+        """Store the votes and the goal, and compute nothing yet."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
         self._epsilon, self._available, self._asked = goal.epsilon, votes.rows, 0
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
-        """Look at so many of the first rows from now on."""
+        """Use this many of the first rows from now on."""
         self._available = min(rows, self._available)
         self.few = self.votes.some(slice(self._available)).thinned(_ROWS)
         self._looks = self._looked()
@@ -266,7 +261,7 @@ class TestedVotes(Pricing):
             if goal.answers is not None:
                 target, near = _least_target(costs, target, mechanism, answers, goal.answers)
             rows, chance = _best_rows(costs, target, answers, near)
-        # Without a test fewer rows than give as many answers with one cannot be better.
+        # Fewer rows without a test cannot be better than rows with a test and as many answers.
         expected = answers[rows - 1] * chance if rows else 0.0
         least = int(np.argmax(answers >= expected)) + 1
         if worst_case_epsilon(mechanism, rows=least, delta=goal.delta) <= target.epsilon:
@@ -283,8 +278,8 @@ class TestedVotes(Pricing):
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
         """Return expected answers of the first rows, almost 0 if too few agree, [rows].
 
-        If no number of rows has enough such answers, rows with too little agreement count in full;
-        they then show with which floor to look.
+        If no number of rows has enough such answers, rows with too little agreement count in full.
+        They then show which agreement to require.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -293,7 +288,7 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Look at the rows that are asked, and at the target of the best settings."""
+        """Use the rows that are asked, and the target of the best settings, from now on."""
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
         self._look_at(max(2 * self._asked, _ROWS))
@@ -389,7 +384,7 @@ class CappedVotes(Pricing):
     """The ratio of the exact and the quick cost of a whole row, if there is a test."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates at quick costs; their rows and caps need no start."""
+        """Return candidates at quick costs, with rows and caps that need no starting point."""
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 

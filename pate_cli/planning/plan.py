@@ -1,4 +1,4 @@
-"""Plans of a run before there are votes: of teachers, ε and answers, the plan finds one.
+"""Plans of a run before there are votes: a plan finds either teachers, ε or answers.
 
 A goal is met if teachers with agreement in the middle of the range are expected to give enough
 answers and pass the release test nine times in ten. (Answers are multiplied by the pass
@@ -37,15 +37,17 @@ from pate_cli.planning.search import (
 )
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
-# Where the search for teachers and for ε begins, its range, and its precision.
+# The start, the range and the precision of the search for teachers and for ε.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
 _PRECISION, _CORRECTION, _CORRECTIONS = 0.05, 1.03, 6
-# Useful answers equal the plurality this often; and the range of noise, as a share of the votes.
+# Useful answers equal the plurality this often. The second number is the range of noise, as a share
+# of the votes.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
-# Rows of the model of a plan; and how much more another mechanism must give to be mentioned.
+# The number of rows in a plan's model, and how much more another mechanism must give to be
+# mentioned.
 _ROWS, _MORE = 1500, 1.05
-# Fewer answers than this train no model.
+# Fewer answers than this are too few to train a model.
 _FEW = 10
 _OTHER: Final = {
     MechanismName.CONFIDENT: MechanismName.GNMAX,
@@ -100,9 +102,9 @@ class Question:
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.mechanism not in _OTHER:
-            raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
+            raise UsageError(f"`mechanism` of a plan must be {' or '.join(_OTHER)}, got {self.mechanism}")
         if self.training is not None and self.teachers_per_record > 1 and not self.weights:
-            raise UsageError("`teacher_epsilon` goes with records that reach one teacher each")
+            raise UsageError("`teacher_epsilon` needs records that reach one teacher each")
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
         missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:
@@ -174,7 +176,7 @@ class Question:
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
     def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Candidate:
-        """Return what the public rule chooses, or what is best near some settings."""
+        """Return the choice of the public rule, or the best choice near some settings."""
         goal = public_goal(self.votes(), self.target, available=self.rows)
         return choose(goal, self.mechanism, start=near, quick=quick)
 
@@ -277,7 +279,7 @@ class Plan(Result):
 
     @property
     def frankly(self) -> str | None:
-        """Return a warning if a run should not be started or gives few answers; else None."""
+        """Return a warning if a run should not be started or gives few answers, else None."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
         least = f"the least target that is of use is about {self.least_epsilon:.3g}"
         if not self.likely:
@@ -371,7 +373,7 @@ def plan(question: Question) -> Plan:
     for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
-        # Quick costs decided so far; with the accountant's own costs a little more is needed.
+        # Quick costs decided so far; the accountant's own costs may need slightly more.
         value *= _CORRECTION
         known = question.with_value(value)
         found = _planned(question, known)
@@ -386,7 +388,7 @@ def plan(question: Question) -> Plan:
 
 
 def _planned(question: Question, known: Question) -> Plan:
-    """The plan with the settings and the whole queries of the public rule."""
+    """Return the plan with the settings and the number of whole queries of the public rule."""
     rule = known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
@@ -412,8 +414,7 @@ def _needed(question: Question) -> float:
 
 
 def least_epsilon(known: Question) -> float:
-    """Return about the smallest target at which one answer is the plurality three times in four,
-    nats.
+    """Return about the smallest target, nats, at which an answer is the plurality 3 times in 4.
 
     At this target the worst case of one answer of gnmax is within ε, so that no test can fail. A
     smaller target needs more noise, and labels are then hardly better than guesses. The target

@@ -259,8 +259,7 @@ class QueryCosts:
     def pass_probability(
         self, target: TargetPlan, rows: Ints, *, ceiling: Floats | None = None
     ) -> Floats:
-        """Return the probability that runs of these numbers of rows pass the test, [ensembles,
-        rows].
+        """Return the probability that runs of these numbers of rows pass, [ensembles, rows].
 
         Args:
             target: ε, δ and the cost of a failed test.

@@ -1,10 +1,9 @@
-"""The public rule, and how settings serve a tested target: settings and rows for it.
+"""The public rule: it chooses settings and the number of rows for a tested target.
 
-Nobody may look at the votes before they choose settings. So the rule searches over made-up
-ensembles, from hard to easy, at quick costs. It chooses settings that serve all of them well: the
-largest geometric mean of expected answers, if the plurality is nearly always the answer, and if
-runs at the middle level of agreement pass nine times in ten. If not even one row passes, it says
-so.
+Settings must be chosen before anybody looks at the votes. So the rule searches over made-up
+ensembles, from hard to easy, at quick costs. It chooses the settings with the largest geometric
+mean of expected answers. It requires that answers nearly always equal the plurality, and that runs
+at the middle level of agreement pass nine times in ten. If not even one row passes, it says so.
 
 For each choice of settings, the rule takes the number of rows with the most expected answers. It
 computes costs for a few numbers of rows, and interpolates the pass probability between them.
@@ -177,7 +176,7 @@ class TestedTarget:
     def _rows_to_price(
         self, settings: Tuning, mechanism: ScoredMechanism, near: int | None
     ) -> Ints:
-        """Numbers of rows to price: all over the range, or around good ones."""
+        """Return the numbers of rows to price, over the whole range or around good ones."""
         if self.asked is not None:
             return np.array([self.asked])
         most = self.available
@@ -195,7 +194,7 @@ class TestedTarget:
 
 
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int:
-    """Return so many rows, or as many as `auto` has time for under the sharper bound if any."""
+    """Return this many rows, or as many as `auto` computes by the sharper bound, if any."""
 
     def sharp(rows: int) -> bool:
         found = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
@@ -207,7 +206,7 @@ def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
-    """More numbers of rows, with chances interpolated in their logits over log rows."""
+    """Return more numbers of rows, with logits of chances interpolated over log rows."""
     number = _BETWEEN * (rows.size - 1)
     every = np.unique(np.geomspace(rows[0], rows[-1], number).round().astype(np.int64))
     clipped = np.clip(chances, 0.005, 0.995)
@@ -217,14 +216,14 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
 
 
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
+    """Return what agreement adds to the merit, in logarithms, if there is a floor."""
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
 def served(expected: Floats) -> Floats:
     """Return how well expected answers serve all ensembles, [ensembles, ...] to [...].
 
-    It is the mean of their logarithms, where ensembles that get none count as if they got a little.
+    It is the mean of their logarithms; ensembles without answers count as if they had a few.
     """
     return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
 
@@ -232,13 +231,13 @@ def served(expected: Floats) -> Floats:
 def public_goal(
     votes: VoteModel, target: TargetPlan, *, available: int, asked: int | None = None
 ) -> TestedTarget:
-    """Return what the rule seeks: many answers for every ensemble, of runs that pass.
+    """Return the goal of the rule: many answers for every ensemble, in runs that pass.
 
     Args:
         votes: public ensembles, with the prior weight of the run.
-        target: ε, δ, the price of failing and the bound that is asked for.
+        target: ε, δ, the cost of a failed test and the bound that was asked for.
         available: how many rows there are.
-        asked: how many rows are asked, where that is settled.
+        asked: how many rows are asked, if this number is fixed.
     """
     return TestedTarget(votes.at_few_levels, target, available, _MIN_AGREEMENT, asked, _SURE)
 
@@ -251,7 +250,7 @@ def choose(
     start: Tuning | None = None,
     quick: bool = False,
 ) -> Candidate:
-    """Return settings and rows for a target, by public ensembles.
+    """Return settings and rows for a target, chosen on public ensembles.
 
     Args:
         goal: made by `public_goal`.
@@ -281,7 +280,8 @@ def choose(
     sharp = sharp_rows(found.mechanism, goal.target, goal.available)
     if goal.asked is not None or found.rows < sharp or _MANY_MORE * sharp > goal.available:
         return found
-    # The sharper bound has time for so many rows only, and the looser one may give more of more.
+    # There is only time to compute the sharper bound for so many rows; with more rows, the looser
+    # bound may give more answers.
     loose = replace(goal, target=replace(goal.target, bound=Bound.TWO_TAIL))
     more = choose(loose, name, given=given, start=found.settings, quick=quick)
     return more if more.likely and more.answers > found.answers else found
@@ -291,7 +291,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     """Return how many rows to ask with a mechanism whose settings are settled.
 
     Args:
-        goal: made by `public_goal`, of the mechanism's shape.
+        goal: made by `public_goal` for votes of the mechanism's shape.
         mechanism: the aggregator.
     """
     votes, target, asked = goal.votes, goal.target, goal.asked

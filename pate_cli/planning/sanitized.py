@@ -1,4 +1,4 @@
-"""The parameters of a sanitized ε, λ, β and σ_SS: by a public rule, and for given votes.
+"""The parameters λ, β and σ_SS of a sanitized ε, by a public rule or for given votes.
 
 A private run may not choose these parameters by its votes, and no fixed numbers suit every
 ensemble, number of queries and noise level. So the rule minimises the published ε for a *reference
@@ -92,12 +92,12 @@ class BestRelease:
 
     @property
     def value(self) -> float:
-        """Mean plus two standard deviations of the published ε, nats."""
+        """Return the mean plus two standard deviations of the published ε, nats."""
         return self.mean + SPREADS * self.sd
 
 
 def candidate_betas(order: float, beta: float | None = None) -> Floats:
-    """Return values of β worth trying at an order, or the one given, with a finite cost there."""
+    """Return the values of β to try at an order, or the given one; their cost is finite there."""
     betas = _BETA_ORDERS / order if beta is None else np.array([beta])
     return betas[betas < largest_beta(order)]
 
@@ -111,14 +111,14 @@ def best_release(
     sigma: float | None = None,
     conversion: float | None = None,
 ) -> BestRelease | None:
-    """Return the best β and σ_SS for a known cost, or None when a given β has no finite cost.
+    """Return the best β and σ_SS for a known cost; None if a given β has no finite cost.
 
     Args:
         price: total cost at the order, and sensitivities at some distances.
         order: λ > 1.
         delta: δ of the whole guarantee.
         beta, sigma: fix one of them instead of choosing it.
-        conversion: what turning RDP into ε costs, nats, where that is not the sharp conversion.
+        conversion: the cost of converting RDP to ε, nats, if it is not the sharp conversion.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -169,7 +169,7 @@ def choose_plan(
     Raises:
         ParameterError: a given number is out of range, or λ and β are not allowed together.
     """
-    # What is given is refused before any work; nothing else is out of range.
+    # Given numbers are checked before any work; numbers of the rule are always in range.
     at = 1.0001 if order is None else order
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta
     ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
@@ -203,7 +203,7 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
 
 
 class _Priced:
-    """Histograms put to one mechanism, priced at one order as rows of a run. SECRET if they are."""
+    """Histograms with their cost under one mechanism at one order. SECRET if the votes are."""
 
     def __init__(
         self,
@@ -213,18 +213,18 @@ class _Priced:
         resolution: Resolution,
         rows: int,
     ) -> None:
-        """Find the cells of all histograms, which stand for so many rows; no sensitivities yet."""
+        """Find the cells of all histograms, which stand for this many rows."""
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
         self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
 
     def price(self, rows: int, distances: Ints) -> Price:
-        """Return the price of the first rows, with sensitivities at some distances."""
+        """Return the cost of the first rows, with sensitivities at some distances."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
     def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
-        """Return the best release of the first rows, by so many sensitivities."""
+        """Return the best release of the first rows, from this many sensitivities."""
         least = float(candidate_betas(self.order).min())
         few = sparse_distances(least, teachers=self._teachers, most=distances)
         return best_release(self.price(rows, few), order=self.order, delta=delta)
@@ -288,8 +288,7 @@ def _round_order(order: float) -> float:
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
 
 
-# Orders among which the first is chosen, and those around the last that are looked at: λ − 1 times
-# such a factor.
+# The orders among which the first is chosen, and factors of λ − 1 for orders around the last one.
 _FIRST_ORDERS, _AROUND = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12 ** np.arange(-4, 5)
 # How many distances are enough to choose β: while a search is coarse, and at the end.
 _FEW, _MORE = 11, 24
@@ -312,14 +311,14 @@ class SanitizedVotes(Pricing):
         return [self._looked(each, self._order, near) for each in settings]
 
     def learn(self, best: Found) -> None:
-        """Look at the order that is best for the best settings."""
+        """Use the order that is best for the best settings from now on."""
         self._order = max(
             [three_digits(1.0 + (self._order - 1.0) * by) for by in _AROUND.tolist()],
             key=lambda order: self._looked(best.settings, order, best.forecast.rows).merit,
         )
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Settings at one order on the coarse lattice."""
+        """Return candidates at one order on the coarse lattice."""
         goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
         mechanism, available = few.mechanism(settings), self.votes.rows
         priced = _Priced(mechanism, few.counts, order, QUICK, available)
@@ -339,14 +338,15 @@ class SanitizedVotes(Pricing):
     def _settled(
         self, priced: _Priced, mechanism: ScoredMechanism, rows: int, distances: int
     ) -> tuple[BestRelease, ReleasePlan, int] | None:
-        """The release and the rows that suit each other; None where no release is finite.
+        """Return a release and a number of rows that fit each other; None if ε is never finite.
 
         Args:
             priced: the votes.
-            mechanism: what they are put to.
-            rows: where to begin. Where a number of answers is wanted, the fewest first rows that
-                give it are taken instead, and nothing is found where all rows give fewer.
-            distances: how many sensitivities are looked at.
+            mechanism: the mechanism of the run.
+            rows: the number of rows to begin with. If the goal is a number of answers, the fewest
+                first rows with these answers are taken instead; the result is None if all rows have
+                fewer answers.
+            distances: how many sensitivities are used.
         """
         goal, order = self.goal, priced.order
         if goal.answers is not None:
@@ -393,7 +393,7 @@ class SanitizedVotes(Pricing):
             drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
             epsilon = min(round_up(drawn), worst)
             if goal.epsilon is None or epsilon <= goal.epsilon:
-                # Whatever the votes, so that nothing fails.
+                # The worst case is used, so that the release cannot fail.
                 most = TargetPlan.of(worst, delta=plan.delta)
                 told = forecast(votes, mechanism, most, rows=rows, chance=1.0)
                 stated = {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
@@ -407,5 +407,5 @@ class SanitizedVotes(Pricing):
 
 
 def _worst(mechanism: ScoredMechanism, order: float) -> float:
-    """Return the most that a row costs at an order whatever its votes, nats."""
+    """Return the worst-case cost of a row at an order, nats."""
     return float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])

@@ -1,10 +1,10 @@
-"""The settings that a search may change, and the searches: by halving, and one pattern search.
+"""The settings that a search may change, bisection for numbers, and one pattern search.
 
-All goals use this pattern search. From the best of several starts it looks at all settings that are
-one step away on one axis or on two, and one step further if the last step was good. It goes to the
-best of these settings, and halves its steps if none is better. A function `look` says how good
-settings are, many at once; the search knows nothing about goals or privacy. After an interruption
-`best` still works. The result is given as the `pate aggregate` line that runs the settings.
+All goals use this pattern search. From the best of several starts it evaluates all settings that
+are one step away on one axis or on two, and one step further if the last step was good. It goes to
+the best of these settings, and halves its steps if none is better. A function `look` evaluates many
+settings at once, so the search knows nothing about goals or privacy. After an interruption `best`
+still works. The result can be written as a `pate aggregate` line with the settings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tuning:
 
     @classmethod
     def settled(cls, mechanism: Mechanism) -> Self:
-        """Return the settings of Confident or GNMax; TypeError for other mechanisms."""
+        """Return the settings of Confident or GNMax; raise TypeError for other mechanisms."""
         found = cls.of(mechanism)
         if found is None:
             raise TypeError(f"{mechanism.name} has settings of its own")
@@ -159,7 +159,7 @@ def least(
     within: tuple[float, float],
     precision: float,
 ) -> float:
-    """Return the smallest number from which on a condition holds, to a relative precision.
+    """Return the smallest number from which a condition holds, to a relative precision.
 
     Args:
         holds: the condition.
@@ -234,20 +234,21 @@ _LEAST_GAIN = 1e-5
 
 
 LEAST_CHANCE: Final = 0.9
-"""What is likely to pass passes with this probability at the middle level of agreement, or more."""
+"""A run is likely to pass if it passes with at least this probability at the middle agreement."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Settings that were looked at, with their best number of rows. SECRET if the votes are.
+    """Settings that were evaluated, with their best number of rows. SECRET if the votes are.
 
     Attributes:
         mechanism: the aggregator with its settings.
         merit: how well they serve the goal, in logarithms; larger is better.
         rows: how many queries to ask.
-        holds: whether they meet the floors of the goal, which merit only makes dear to miss.
-        chance: about the pass probability, at the middle level of agreement.
-        by_level: about the expected answers at each level of agreement; none for a file.
+        holds: whether they meet the floors of the goal; the merit only has a penalty for missing
+            them.
+        chance: approximate pass probability at the middle level of agreement.
+        by_level: approximate expected answers at each level of agreement; empty for a file.
     """
 
     mechanism: ScoredMechanism
@@ -259,12 +260,12 @@ class Candidate:
 
     @cached_property
     def settings(self) -> Tuning:
-        """Return threshold, noise and prior weight; TypeError for a mechanism with others."""
+        """Return threshold, noise and prior weight; raise TypeError for other mechanisms."""
         return Tuning.settled(self.mechanism)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return what is larger for better ones: first those that meet the floors."""
+        """Return a sort key that is larger for better ones; meeting the floors counts first."""
         return self.holds, self.merit
 
     @property
@@ -274,12 +275,12 @@ class Candidate:
 
     @property
     def answers(self) -> float:
-        """Return about the expected answers at the middle level of agreement."""
+        """Return the approximate expected answers at the middle level of agreement."""
         return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]
-"""Says how good settings are; with a known number of rows nearby it may try only those."""
+"""A function that evaluates settings; given a good number of rows, it may only try similar ones."""
 
 Move: TypeAlias = dict[str, float]
 """The number of steps for each parameter."""
@@ -307,7 +308,7 @@ class Search:
         """Make a search that has evaluated nothing yet.
 
         Args:
-            look: says how good settings are.
+            look: evaluates settings.
             votes: how many votes a query has, without those of a prior.
             given: parameters that stay as they are.
             weights: whether to search the weight of a prior, too.
@@ -394,9 +395,7 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Return settings by the move that leads to them, on one axis, on two, or twice the
-        last move.
-        """
+        """Return settings by the move to them: on one axis, on two, or the last move again."""
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
         moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]

@@ -29,8 +29,7 @@ _NOWHERE = np.zeros(0)
 def price_votes(
     votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float
 ) -> tuple[Price, Floats]:
-    """Return cost and LS_d at one Rényi order over all queries, and the largest cost within d
-    votes.
+    """Return cost and LS_d of all queries at one order, and the largest cost within d votes.
 
     Args:
         votes: the rows of the queries.
@@ -92,12 +91,12 @@ class Sensitivity(Result):
 
     @property
     def smooth(self) -> float:
-        """SS_β, nats."""
+        """Return the smooth sensitivity SS_β, nats."""
         return self.price.smooth(self.plan.beta)
 
     @property
     def discounted(self) -> Floats:
-        """e^{−βd} LS_d per distance, nats."""
+        """Return e^{−βd} LS_d at each distance, nats."""
         return self.price.discounted(self.plan.beta)
 
     def to_dict(self) -> dict[str, Any]:

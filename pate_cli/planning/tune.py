@@ -29,10 +29,10 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# Each round is corrected by what the best of the last one really costs: from how many starts it
-# climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
-# takes long. Then how often these halve their steps, and how far below the best settings may be
-# that are priced, too.
+# The exact cost of the best settings of a round corrects the quick costs of the next round. A round
+# climbs from so many starts by whole steps, and from so many of their ends by smaller steps; from
+# fewer if each evaluation takes long. The other numbers say how often steps are halved, and how far
+# below the best settings others may be that are also priced.
 _ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 1)
 _SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
 _HALVINGS, _NEAR = 4, 0.25
@@ -206,7 +206,7 @@ class _Rounds:
                 self._pricing.careful = True
             last = best.merit
             self._pricing.learn(best)
-        # Around the rows that were found there may be better ones.
+        # There may be better settings near the rows that were found.
         for best in self.best:
             told = best.forecast
             self._price([Candidate(told.mechanism, best.merit, told.rows)])
@@ -239,9 +239,7 @@ class _Rounds:
         )
 
     def _finalists(self, search: Search) -> list[Candidate]:
-        """Return the ends of climbs and the best candidate of each mechanism, unless
-        already priced.
-        """
+        """Return the ends of climbs and the best of each mechanism, unless already priced."""
         seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()
         return [

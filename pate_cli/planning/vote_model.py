@@ -217,8 +217,9 @@ class VoteModel:
         return self.largest_two[0] + np.sqrt(2.0) * sigma2 * self._scores(sigma2, alone=False)
 
     def _scores(self, sigma2: float, *, alone: bool) -> Floats:
-        """Return the normal quantile of the probability that a plurality loses, [rows]; cached by
-        noise.
+        """Return the normal quantile of the probability that a plurality loses, [rows].
+
+        The result is cached by noise.
 
         Args:
             sigma2: noise on each count.
@@ -270,7 +271,7 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
         classes: m.
 
     Raises:
-        UsageError: the text is no share.
+        UsageError: the text is not a share.
         ParameterError: a share is not between 0 and 1.
     """
     if given is None:
@@ -280,7 +281,9 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
     try:
         low, high = (_share(each) for each in (2 * ends if len(ends) == 1 else ends))
     except (TypeError, ValueError):
-        raise UsageError(f"`agreement` is a share or low:high, got {quoted(str(given))}") from None
+        raise UsageError(
+            f"`agreement` must be a share or low:high, got {quoted(str(given))}"
+        ) from None
     if not 0.0 < low <= high < 1.0:
         raise ParameterError(
             f"`agreement` must be a share between 0 and 1, or low:high, got {low:g}:{high:g}"

@@ -1,8 +1,9 @@
 """Plans for voters who vote on few queries each: noise, queries, and how often labels are right.
 
-The cost depends on the votes of one voter alone, so more voters pay for nothing: their votes lie on
-more queries, or more of them on each. Made-up voters are right independently of each other, and a
-wrong vote is for any of the other classes; votes are spread evenly over the queries.
+The cost only depends on the votes of one voter, so more voters do not raise it. With more voters,
+there can be more queries, or more votes on each query. Made-up voters are right independently of
+each other, a wrong vote is for any of the other classes, and votes are spread evenly over the
+queries.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of
 from pate_cli.planning.vote_model import PUBLIC_SEED
 
-# How often voters are right; and the wanted share of right labels, for voters who are right at 80%.
+# How often voters are right, and the wanted share of right labels if 80% of their votes are right.
 _SHARES: Final = (0.6, 0.8, 0.95)
 _USUAL, _GOOD = 0.8, 0.95
 # The rule of thumb: this many times √k/ε votes on a query make so many labels right.
@@ -38,14 +39,14 @@ class VoterPlan(Result):
     """Plan of a run of gnmax on votes of many voters, each on few queries. Public.
 
     Attributes:
-        teachers, votes_per_teacher, queries, delta: of the run.
+        teachers, votes_per_teacher, queries, delta: the numbers of the run.
         epsilon: ε of the run, at most the target, nats.
-        sigma2: the noise that the target takes (votes).
+        sigma2: the noise that the target needs (votes).
         votes_per_query: votes on each query if they are spread evenly.
-        labels_right: how often labels are right, by how often voters are.
+        labels_right: how often labels are right, by how often voters are right.
         rule_of_thumb: about how many votes on a query make 95% of labels right, if voters are right
             80% of the time.
-        enough_for: the most queries of which that many labels are right; 0 for none.
+        enough_for: the largest number of queries with 95% right labels; 0 if there is none.
         command: the `pate aggregate` line of the run.
     """
 
@@ -83,7 +84,7 @@ class VoterPlan(Result):
         return f"{votes}, {on_each}: epsilon {self.epsilon:.4f} at delta {self.delta:g}"
 
     def said(self) -> Said:
-        """Return what labels to expect, how many votes they take, and the command."""
+        """Return the expected labels, the number of votes that they need, and the command."""
         found = [
             (f"voters right {float(share):.0%}", f"{right:.1%} of labels right")
             for share, right in self.labels_right.items()
@@ -97,9 +98,9 @@ class VoterPlan(Result):
 
 
 def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
-    """Return the plan for a target; `asked` as `signatures.plan` has it.
+    """Return the plan for a target; `asked` has the parameters of `signatures.plan`.
 
-    Without a number of queries it is the largest of which enough labels are right.
+    If the number of queries is left out, it is the largest number with enough right labels.
 
     Raises:
         UnreachableError: no noise reaches the target, or no number of queries gives such labels.

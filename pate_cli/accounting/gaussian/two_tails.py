@@ -287,7 +287,7 @@ def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False
     """Return F(z), the larger of the two directions of :func:`two_tail_rdp_directions`.
 
     The result is non-decreasing in z up to the search slack, [orders, *z.shape], nats. With `rough`
-    it is an approximation that is found faster, to compare settings; it is no bound.
+    it is a faster approximation for comparing settings, and not a bound.
     """
     probes = _FEW_PROBES if rough else _PROBES
     sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)

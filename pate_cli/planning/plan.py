@@ -102,7 +102,8 @@ class Question:
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.mechanism not in _OTHER:
-            raise UsageError(f"`mechanism` of a plan must be {' or '.join(_OTHER)}, got {self.mechanism}")
+            must = " or ".join(_OTHER)
+            raise UsageError(f"`mechanism` of a plan must be {must}, got {self.mechanism}")
         if self.training is not None and self.teachers_per_record > 1 and not self.weights:
             raise UsageError("`teacher_epsilon` needs records that reach one teacher each")
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}

@@ -60,8 +60,7 @@ def explain(
                     f"has {worst}, by a bound that a curve at these orders does not show"
                 )
         if registry is not None:
-            words = {name: asked.get(name) for name in ("title", "unit")}
-            entry = registry_entry(report, found, **words)
+            entry = registry_entry(report, found, unit=asked.get("unit"))
             outputs.write(registry, entry.encode())
             view.note(f"left blank for you to fill in: {', '.join(blanks(json.loads(entry)))}")
 

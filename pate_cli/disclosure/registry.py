@@ -15,15 +15,13 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import UsageError, withheld
 from pate_cli.disclosure.explain import Explanation, done_in
 from pate_cli.disclosure.guarantee import by_record, sentence
 from pate_cli.disclosure.report import Report
 
 
-def registry_entry(
-    report: Report, explanation: Explanation, *, title: str | None = None, unit: str | None = None
-) -> str:
+def registry_entry(report: Report, explanation: Explanation, *, unit: str | None = None) -> str:
     """Return the entry of a report as a text, with "" where the report says nothing. Public.
 
     Its ε holds for all vote files: differential privacy of a deployment is not stated by a
@@ -31,8 +29,8 @@ def registry_entry(
 
     Args:
         report: a report of any author.
-        explanation: what `explanation_of` says of it, so that its numbers were checked.
-        title: the name of the deployment, if it is known.
+        explanation: what `explanation_of` says of it, so that its numbers were checked; its title
+            is the name of the deployment.
         unit: what is protected, in the words of its readers; else a teacher or a training record.
 
     Raises:
@@ -42,11 +40,13 @@ def registry_entry(
         raise UsageError(f"this report is no entry of a register: {explanation.headline()}")
     tested = report.rounds[0].tested if len(report.rounds) == 1 and not report.total else None
     told = {
-        "title": title or "",
+        "title": explanation.title,
         "labels": sentence(
             "registry-labels", answers=report.answers, queries=report.queries, rows=report.rows
         ),
-        "unit": unit or ("one training record" if by_record(report) else "one teacher"),
+        "unit": withheld(unit)
+        if unit
+        else ("one training record" if by_record(report) else "one teacher"),
         "adjacency": report.adjacency,
         "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
         "summary": report.summary,

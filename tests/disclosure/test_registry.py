@@ -34,8 +34,8 @@ FIELDS = {
 PROMISES = [kind for kind in reports.KINDS if kind not in reports.NO_PROMISE]
 
 
-def entry_of(report, **words):
-    return json.loads(registry_entry(report, explanation_of(report, ()), **words))
+def entry_of(report, title=None, unit=None):
+    return json.loads(registry_entry(report, explanation_of(report, (), title=title), unit=unit))
 
 
 def check_fields(value, name=""):
@@ -88,7 +88,7 @@ def test_yaml_reads_what_json_reads():
     report = reports.made("passed")[0]
     for delta in (1e-5, 2.5e-7, 0.001):
         changed = replace(report, delta=delta)
-        text = registry_entry(changed, explanation_of(report, ()), title=hostile, unit=hostile)
+        text = registry_entry(changed, explanation_of(report, (), title=hostile), unit=hostile)
         assert yaml.safe_load(text) == json.loads(text)
         loss = yaml.safe_load(text)["deployment"]["privacy_loss"]
         assert loss["privacy_parameters"]["delta"] == delta

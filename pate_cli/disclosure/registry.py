@@ -15,7 +15,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from pate_cli.core.errors import UsageError, withheld
+from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.explain import Explanation, done_in
 from pate_cli.disclosure.guarantee import by_record, sentence
 from pate_cli.disclosure.report import Report
@@ -44,9 +44,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         "labels": sentence(
             "registry-labels", answers=report.answers, queries=report.queries, rows=report.rows
         ),
-        "unit": withheld(unit)
-        if unit
-        else ("one training record" if by_record(report) else "one teacher"),
+        "unit": unit or ("one training record" if by_record(report) else "one teacher"),
         "adjacency": report.adjacency,
         "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
         "summary": report.summary,

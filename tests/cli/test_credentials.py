@@ -80,6 +80,8 @@ OUTPUTS = (
     "--spend",
     "--checkpoint",
 )
+# What readers are shown word for word.
+SHOWN = ("--title", "--unit")
 ADDRESSES = {
     "nowhere": "nowhere://KEY:sesame@bucket/folder/x.npy?secret_key=sesame",
     "malformed": "s3://KEY:sesame/sesame@bucket/x.npy?secret_key=sesame",
@@ -133,7 +135,7 @@ PLACES = [
     Place(command, name, flag)
     for command, callback in CALLBACKS.items()
     for name, kind, flag in parameters(callback)
-    if takes_text(kind)
+    if takes_text(kind) and flag not in SHOWN
 ]
 
 

@@ -499,12 +499,12 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     grows with the square of the distances. With few votes these distances are a large part of the
     votes; with many votes they tell little.
     """
-    many = votes.most_votes > _MANY_TEACHERS
+    many, number = votes.most_votes > _MANY_TEACHERS, 120 if votes.is_file else 60
     if not rough:
-        return (120, 12, 12) if many else (120, 24, _FARTHEST)
+        return (number, 12, 12) if many else (number, 24, _FARTHEST)
     if votes.is_file:
-        return (120, 0, 6) if many else (120, 12, 24)
-    return 80, 0, 12
+        return (number, 0, 6) if many else (number, 12, 24)
+    return (40, 0, 8) if many else (number, 0, 12)
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

@@ -185,7 +185,8 @@ class TestedTarget:
         # The time of the sharper bound hangs on these alone.
         key = settings.mechanism_name, settings.prior_weight, settings.sigma2
         if key not in self._sharp:
-            self._sharp[key] = sharp_rows(mechanism, self.target, self.available)
+            start = max(self._sharp.values(), default=1)
+            self._sharp[key] = sharp_rows(mechanism, self.target, self.available, start=start)
         most = min(most, self._sharp[key])
         rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
         if near is not None:
@@ -193,8 +194,11 @@ class TestedTarget:
         return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
 
 
-def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int:
-    """Return this many rows, or as many as `auto` computes by the sharper bound, if any."""
+def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
+    """Return this many rows, or as many as `auto` computes by the sharper bound, if any.
+
+    `start` is about this number, if it is known.
+    """
 
     def sharp(rows: int) -> bool:
         found = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
@@ -202,7 +206,7 @@ def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int
 
     if target.bound is not Bound.AUTO or sharp(most):
         return most
-    return most_rows(sharp, available=most) or most
+    return most_rows(sharp, available=most, start=start) or most
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:

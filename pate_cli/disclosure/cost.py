@@ -59,9 +59,9 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True)
 class Rows:
-    """k1 queries of a mechanism, of which at most k2 are answered.
+    """k1 queries of a mechanism; at most k2 of them are answered.
 
-    If every teacher votes on few of them, `few` says on how many.
+    `few` is the limit on the votes of one teacher; None if there is no limit.
     """
 
     mechanism: ScoredMechanism

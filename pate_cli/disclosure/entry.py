@@ -57,7 +57,7 @@ _LARGEST: Final = 1 << 16
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """The record of some teachers, which may not have begun yet; without a file nothing is kept.
+    """Where the record of some teachers is, even if it has not begun; without a file there is none.
 
     Attributes:
         file: the record.
@@ -96,8 +96,8 @@ class RecordPlace:
             votes: in any form that the verbs take; votes on disk have a record beside them.
             record: the file of the record; False for none.
             ensemble: a name, under which the record is kept in the user's own folder.
-            disjoint_from: other ensembles that no person's data reached beside this one; the record
-                is that of the first of them, and takes over those of the others.
+            disjoint_from: other ensembles that share no person with this one. The run enters the
+                record of the first of them, and this record takes over those of the others.
             seeded: the run is for tests, and enters a record only if one is named.
             accept_lost: begin a new record if the record of the votes is gone.
 
@@ -116,7 +116,7 @@ class RecordPlace:
         told = told_record(record, ensemble)
         others = (disjoint_from,) if isinstance(disjoint_from, str) else tuple(disjoint_from)
         if ensemble in others:
-            raise UsageError("`disjoint_from` names the ensemble itself")
+            raise UsageError("`disjoint_from` must name other ensembles than `ensemble`")
         told, *more = [*map(_ensemble_file, others), told]
         places = [*(path for path in more if path is not None), *known]
         found = cls.found(told, places, keys=keys, votes=name, accept_lost=accept_lost)

@@ -124,7 +124,8 @@ class Budget:
 
         Args:
             runs: in order.
-            ensemble, disjoint_from: count only what adds to a further run of this ensemble.
+            ensemble, disjoint_from: count only the runs whose costs add to that of a further run of
+                this ensemble.
 
         Raises:
             UnreachableError: half of the budget's δ is too small for the floating-point noise of
@@ -228,8 +229,8 @@ class Run:
         external: for an external part, its statement.
         votes: the holder's name for the votes; not in reports.
         ensemble: the name of the ensemble; None for a run that counts for everybody.
-        disjoint_from: other ensembles that no person's data reached beside this one, as its holder
-            declares.
+        disjoint_from: other ensembles that share no person with this one, by the declaration of the
+            holder.
         budget: the budget that admitted it.
         promised: False if it has no guarantee for a reason that its settings do not show: a draw
             from a seed, or an input that does not verify.
@@ -266,7 +267,8 @@ class Run:
                 f"run {shortened(self.id)} must have either settings, a draw or an external cost"
             )
         if self.disjoint_from and self.ensemble in (None, *self.disjoint_from):
-            raise LedgerError(f"run {shortened(self.id)} is of no ensemble that can be disjoint")
+            apart = "an ensemble other than those in `disjoint_from`"
+            raise LedgerError(f"run {shortened(self.id)} needs {apart}")
 
     @classmethod
     def of(cls, *, settings: Settings | None = None, **told: Any) -> Run:
@@ -407,14 +409,14 @@ def people_of(
 ) -> list[frozenset[str | None]]:
     """Return sets of ensembles such that the data of every person reached no more than one set.
 
-    For every ensemble it is the ensemble itself with all that begin before it and are not declared
-    disjoint from it (THEORY.md, section 20.4); sets within others are left out. None is in all
-    sets: it stands for runs without an ensemble, which count for everybody.
+    For every ensemble, the set has this ensemble and all earlier ones that are not declared
+    disjoint from it (THEORY.md, section 20.4). Sets that are part of other sets are left out. None
+    is in all sets: it stands for runs without an ensemble, which count for everybody.
 
     Args:
         runs: in order.
-        ensemble, disjoint_from: return only sets of which an ensemble with this name and this
-            declaration is part, which may have no run yet.
+        ensemble, disjoint_from: return only sets that contain an ensemble with this name and this
+            declaration. It may have no run yet.
     """
     told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
     names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
@@ -427,7 +429,7 @@ def people_of(
 
 
 def _of_each(runs: Sequence[Run]) -> list[list[Run]]:
-    """Return the runs that may add up for one person, for the largest such sets."""
+    """Return for every set of `people_of` the runs of its ensembles."""
     return [[run for run in runs if run.ensemble in one] for one in people_of(runs)]
 
 
@@ -450,7 +452,7 @@ def _running(
 def total_of(runs: Sequence[Run]) -> Figure:
     """Return the total cost of runs that were chosen beforehand; for a single run its own cost.
 
-    If ensembles are declared disjoint, it is the largest ε and the largest δ of any person.
+    If ensembles are declared disjoint, it has the largest ε and the largest δ of any person.
 
     Raises:
         LedgerError: there is no run, or an ε was drawn from rounds whose cost is unknown.

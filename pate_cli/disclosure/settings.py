@@ -295,7 +295,7 @@ class Settings:
             yield f"max_answers and queries must be 0 <= {self.max_answers} <= {queries}"
         composed = isinstance(mechanism, ComposedMechanism)
         if self.analysis not in (("composition",) if composed else ("tight", "paper")):
-            yield f"the analysis {quoted(self.analysis)} does not go with {mechanism.name}"
+            yield f"the analysis {quoted(self.analysis)} cannot be used with {mechanism.name}"
         for part in (self.target, self.sanitizer, self.rule):
             if part is not None and part.delta != self.delta:
                 yield f"{type(part).__name__} has delta {part.delta:g}, the run {self.delta:g}"
@@ -327,7 +327,7 @@ class Settings:
                 yield f"its groups have {votes} votes, its mechanism has {mechanism.teachers}"
 
     def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield what has no proof beside teachers who vote on few queries."""
+        """Yield the settings without a proof for teachers who vote on few queries."""
         refused = {
             mechanism.name.value: not mechanism.takes_few_votes,
             "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
@@ -335,7 +335,7 @@ class Settings:
             "`analysis` paper": self.analysis == "paper",
         }
         found = (beside for beside, there in refused.items() if there)
-        yield from (f"`votes_per_teacher` does not go with {beside}" for beside in found)
+        yield from (f"`votes_per_teacher` cannot be used with {beside}" for beside in found)
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:

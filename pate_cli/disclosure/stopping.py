@@ -66,7 +66,7 @@ def stop_rule(
         epsilon: the target, nats; None if only `asks` is given.
         delta: δ in (0, 1).
         asks: the largest number of queries; None if only the target is given.
-        few: on how many of them a teacher votes, if these are few.
+        few: the limit on the votes of one teacher; None if there is no limit.
 
     Raises:
         ParameterError: `asks` is above MOST_ASKED.

@@ -111,7 +111,7 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
-    """Every check of a report, in order; public.
+    """All checks of one report, in order; public.
 
     Attributes:
         epsilon, delta: the headline of the report, even if a check failed.

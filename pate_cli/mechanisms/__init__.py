@@ -72,7 +72,7 @@ class MechanismChoice:
         for parameter, value in self.given.items():
             if parameter not in known:
                 raise UsageError(
-                    f"`{parameter}` does not go with `mechanism` {self.name}, which takes "
+                    f"`{parameter}` cannot be used with `mechanism` {self.name}, which takes "
                     f"{', '.join(f'`{name}`' for name in known)}"
                 )
             if parameter in AMOUNTS:

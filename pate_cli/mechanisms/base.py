@@ -439,7 +439,7 @@ class ScoredMechanism(Mechanism):
         Raises:
             UsageError: the mechanism has no conditional bound.
         """
-        raise UsageError(f"`bound` conditional does not go with {self.name}")
+        raise UsageError(f"`bound` conditional cannot be used with {self.name}")
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
@@ -458,7 +458,7 @@ class ScoredMechanism(Mechanism):
         Raises:
             UsageError: the mechanism has no conditional bound.
         """
-        raise UsageError(f"`bound` conditional does not go with {self.name}")
+        raise UsageError(f"`bound` conditional cannot be used with {self.name}")
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """Refuse sizes for which `state_costs` needs too much memory. All numbers are public.

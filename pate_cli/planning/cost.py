@@ -372,7 +372,7 @@ def measure_target(
     Raises:
         UnreachableError: the target is so far off that no similar target would pass.
     """
-    # Higher orders go with smaller targets.
+    # Smaller targets need higher orders.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
     states = states_for(plan.bound, mechanism, highest_order=highest)
     looked, places = Tally.with_places(

@@ -411,7 +411,7 @@ def _needed(question: Question) -> float:
     except UnreachableError:
         most = _RANGE[name][1]
         unit = f"{most:,.0f} teachers" if name == "teachers" else f"epsilon {most:g}"
-        raise UnreachableError(f"{wanted} answers are out of reach, even with {unit}") from None
+        raise UnreachableError(f"even {unit} cannot give {wanted} answers") from None
 
 
 def least_epsilon(known: Question) -> float:

@@ -365,13 +365,14 @@ def quick_costs(
 
 
 def decisive(orders: Floats) -> Floats:
-    """Return those of the orders Λ of a target at which runs that nearly miss it cost most."""
+    """Return the orders Λ at which a run that nearly misses the target costs most."""
     return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
 
 
 def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bound) -> Floats:
-    """Return an estimate of the ratio of the accountant's cost and the quick cost at the distances
-    of a search.
+    """Return an estimate of the accountant's cost divided by the quick cost, [DISTANCES].
+
+    The distances are those of a search.
     """
     if bound is Bound.TWO_TAIL:
         more = _TWO_TAIL_OF_TWO if votes.classes == 2 else _TWO_TAIL
@@ -385,7 +386,7 @@ def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bou
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
-    """Return the ratio of the accountant's and the quick cost at some settings, [DISTANCES]."""
+    """Return the accountant's cost divided by the quick cost at some settings, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
     about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ _TO_EVERY

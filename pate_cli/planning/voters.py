@@ -1,4 +1,4 @@
-"""Plans for voters who vote on few queries each: noise, queries, and how often labels are right.
+"""Plans for many voters with few votes each: noise, queries, and how often labels are right.
 
 The cost only depends on the votes of one voter, so more voters do not raise it. With more voters,
 there can be more queries, or more votes on each query. Made-up voters are right independently of
@@ -26,7 +26,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of
 from pate_cli.planning.vote_model import PUBLIC_SEED
 
-# How often voters are right, and the wanted share of right labels if 80% of their votes are right.
+# Shares of right votes, and the wanted share of right labels if 80% of the votes are right.
 _SHARES: Final = (0.6, 0.8, 0.95)
 _USUAL, _GOOD = 0.8, 0.95
 # The rule of thumb: this many times √k/ε votes on a query make so many labels right.
@@ -43,9 +43,9 @@ class VoterPlan(Result):
         epsilon: ε of the run, at most the target, nats.
         sigma2: the noise that the target needs (votes).
         votes_per_query: votes on each query if they are spread evenly.
-        labels_right: how often labels are right, by how often voters are right.
-        rule_of_thumb: about how many votes on a query make 95% of labels right, if voters are right
-            80% of the time.
+        labels_right: the share of right labels for several shares of right votes.
+        rule_of_thumb: about how many votes on a query make 95% of labels right, if 80% of votes are
+            right.
         enough_for: the largest number of queries with 95% right labels; 0 if there is none.
         command: the `pate aggregate` line of the run.
     """

@@ -157,16 +157,16 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
     for name in ("release", *_DRAW):
         if asked.get(name) not in (None, ReleaseKind.TARGET):
             raise UsageError(
-                f"`{name}` does not go with `target_epsilon`: the target itself is published, and "
-                "no sanitized value is drawn"
+                f"`{name}` cannot be used with `target_epsilon`: the target itself is published, "
+                "and no sanitized value is drawn"
             )
     analysis, bound = Analysis(asked["analysis"]), Bound(asked["bound"])
     if analysis is not Analysis.TIGHT:
-        raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
+        raise UsageError(f"`analysis` {analysis} cannot be used with `target_epsilon`")
     if asked.get("keep_ledger"):
         raise UsageError(
-            "a ledger does not go with `target_epsilon`: tested labels have an (epsilon, delta), "
-            "but no RDP costs that a ledger could keep"
+            "a ledger cannot be used with `target_epsilon`: tested labels have an (epsilon, "
+            "delta), but no RDP costs that a ledger could keep"
         )
     return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
@@ -231,7 +231,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     plain = tight and all(asked[name] is None for name in _DRAW)
     kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if not tight and request.file.facts.groups:
-        raise UsageError(f"`analysis` {analysis} does not go with `groups`")
+        raise UsageError(f"`analysis` {analysis} cannot be used with `groups`")
     if kind is ReleaseKind.NONE and plain and not ledger:
         return None
     if request.composed is None:
@@ -239,8 +239,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     if tight and kind is ReleaseKind.NONE and not ledger:
         return None
     raise UsageError(
-        f"{request.composed} has no RDP cost, so `analysis` paper, `release` upper and a ledger do "
-        "not go with it"
+        f"{request.composed} has no RDP cost, so `analysis` paper, `release` upper and a ledger "
+        "cannot be used with it"
     )
 
 
@@ -282,7 +282,7 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
     """Return the forecast of a run with a release test; None if the run has no test.
 
-    There is none either if teachers vote on few queries.
+    There is also none if teachers vote on few queries.
 
     The forecast uses public numbers only. With `rough` it is quicker, and its pass probability may
     be wrong by up to 0.06.

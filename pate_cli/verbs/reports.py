@@ -119,10 +119,11 @@ class RecordCost(Result):
         if budget is not None:
             order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
             epsilon, delta = budget.left(self.running[-1])
-            least = " to whoever has least" if self.total and self.total.disjoint else ""
+            apart = self.total is not None and self.total.disjoint
+            whose = " for the person with the largest cost" if apart else ""
             yield Line(
                 f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: {_down(epsilon)} at "
-                f"delta {delta:.3g} left{least}"
+                f"delta {delta:.3g} left{whose}"
             )
         if self.runs:
             cells = [_cells(row) for row in self.rows()]

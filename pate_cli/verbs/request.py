@@ -98,10 +98,11 @@ class Request:
         """Return the request, in which the public rule chooses the settings that are left open.
 
         The rule also chooses the number of rows unless `rows_given`; a query is never cut in two.
-        It does not know of teachers who vote on few queries, and leaves their requests as they are.
+        The rule cannot choose settings for teachers who vote on few queries, so it does not change
+        requests with `votes_per_teacher`.
 
         Raises:
-            UsageError: they leave settings open.
+            UsageError: such a request leaves settings open.
         """
         from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
@@ -111,9 +112,7 @@ class Request:
         if self.file.facts.voting is not None:
             if isinstance(choice, MechanismChoice) and choice.left_open:
                 names = " and ".join(f"`{name}`" for name in choice.left_open)
-                raise UsageError(
-                    f"with `votes_per_teacher` a target chooses no noise; give {names}"
-                )
+                raise UsageError(f"with `votes_per_teacher` and a target, give {names}")
             return self
         votes = like(self.scored, rows=SEARCHED_ROWS)
         goal = public_goal(votes, plan, available=rows, asked=asked)
@@ -182,7 +181,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
             file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         if file.facts.voting is not None and "votes_per_teacher" not in asked:
-            raise UsageError("`votes_per_teacher` goes with `aggregate` and `quote` alone")
+            raise UsageError("only `aggregate` and `quote` can use `votes_per_teacher`")
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = _with_prior(file, asked, queries)

@@ -37,7 +37,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
         if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
             raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
         if MechanismName(asked["mechanism"]) is not MechanismName.GNMAX:
-            raise UsageError("a plan with `votes_per_teacher` is for `mechanism` gnmax")
+            raise UsageError("a plan with `votes_per_teacher` needs `mechanism` gnmax")
         return plan_voters(asked)
     classes, labels, teachers = asked["classes"], asked["labels"], asked["teachers"]
     weight, accuracy = asked["prior_weight"], asked["prior_accuracy"]

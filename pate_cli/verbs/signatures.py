@@ -282,7 +282,7 @@ def plan(
     Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third. If you
     give all three, the plan says whether they are compatible. It uses made-up teachers over a range
     of agreement, and reads no votes. With `votes_per_teacher` it says how often labels are right if
-    voters have few votes each.
+    each voter has few votes.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]

@@ -63,5 +63,5 @@ def test_what_makes_no_sense_ends_with_2_in_one_line(pate, votes, words, told):
 def test_a_mechanism_without_a_proof_is_refused(pate, votes, words, told):
     np.save("guesses.npy", np.full((QUERIES, 3), 1 / 3))
     result = pate("aggregate", *votes[:7], *words, "--votes-per-teacher", K)
-    line = f"pate: --votes-per-teacher does not go with {told}"
+    line = f"pate: --votes-per-teacher cannot be used with {told}"
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, line)

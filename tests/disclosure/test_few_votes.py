@@ -123,14 +123,14 @@ def test_no_word_of_it_where_nobody_states_it():
 ])  # fmt: skip
 def test_what_has_no_proof_is_refused(mechanism, asked, told):
     text = refusal(UsageError, run, mechanism, **asked)
-    assert text == f"`votes_per_teacher` does not go with {told}"
+    assert text == f"`votes_per_teacher` cannot be used with {told}"
 
 
 @pytest.mark.parametrize("verb", [pate.cost, pate.compare, pate.smooth_sensitivity])
 def test_verbs_that_know_nothing_of_it_refuse(verb):
     asked = {"mechanism": "gnmax", "sigma2": 20.0}
     with pate.open_votes(VOTES, **SAID) as votes:
-        told = "`votes_per_teacher` goes with `aggregate` and `quote` alone"
+        told = "only `aggregate` and `quote` can use `votes_per_teacher`"
         assert refusal(UsageError, verb, votes, **asked) == told
         assert refusal(UsageError, pate.tune, votes, target_epsilon=1) == told
 
@@ -157,7 +157,7 @@ def test_forged_settings_have_no_proof_either():
     )
     for change in wrong:
         text = refusal(UsageError, dataclasses.replace, done, **change)
-        assert "`votes_per_teacher` does not go with" in text
+        assert "`votes_per_teacher` cannot be used with" in text
 
 
 SESSION = {"teachers": 300, "classes": 3, "mechanism": "gnmax", "sigma2": 20.0}

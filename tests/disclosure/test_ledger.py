@@ -153,7 +153,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
         ({"rounds": []}, malformed("it holds no round")),
         (
             with_round(analysis="loose"),
-            malformed("rounds.0: the analysis 'loose' does not go with gnmax"),
+            malformed("rounds.0: the analysis 'loose' cannot be used with gnmax"),
         ),
         (
             with_round(read_off=["rows"]),

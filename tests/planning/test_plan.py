@@ -66,7 +66,7 @@ def test_a_hopeless_run_has_no_command():
 
 def test_out_of_reach():
     line = refusal(UnreachableError, plan, Question(2, 3, None, 2000, 2000))
-    assert line == "2000 answers are out of reach, even with epsilon 50"
+    assert line == "even epsilon 50 cannot give 2000 answers"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_its_command_costs_what_it_says():
 
 @pytest.mark.parametrize(("asked", "told"), [
     ({"target_epsilon": None}, "needs `classes`, `teachers` and `target_epsilon`"),
-    ({"mechanism": "confident"}, "is for `mechanism` gnmax"),
+    ({"mechanism": "confident"}, "needs `mechanism` gnmax"),
     ({"answers": 5}, "`votes_per_teacher` and `answers` contradict each other"),
     ({"teacher_epsilon": 1.0}, "contradict each other"),
 ])  # fmt: skip

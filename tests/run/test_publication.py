@@ -128,9 +128,9 @@ def test_what_is_no_destination_is_refused(into):
 
 def test_a_ledger_of_what_has_none_is_refused_before_anything_is_read(tmp_path):
     for kept in ({"into": pate.Destination("l.csv", ledger="s.json")}, {"keep_ledger": True}):
-        with pytest.raises(UsageError, match="a ledger do not go with it"):
+        with pytest.raises(UsageError, match="a ledger cannot be used with it"):
             pate.aggregate(VOTES, "stability", layout="counts", **kept)
-        with pytest.raises(UsageError, match="a ledger does not go with `target_epsilon`"):
+        with pytest.raises(UsageError, match="a ledger cannot be used with `target_epsilon`"):
             pate.aggregate(VOTES, layout="counts", target_epsilon=1.0, **kept)
     assert names(tmp_path) == []
 

@@ -316,7 +316,7 @@ def test_a_session_stays_in_its_process():
         ({"mechanism": "interactive"}, UsageError, "interactive has no sessions"),
         ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector has no sessions"),
         ({"mechanism": "stability", "sigma2": None}, UsageError, "give `max_queries`"),
-        ({"threshold": 3}, UsageError, "`threshold` does not go with `mechanism` gnmax"),
+        ({"threshold": 3}, UsageError, "`threshold` cannot be used with `mechanism` gnmax"),
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` is 3, but `label_names` has 2"),
         ({"normalise": True}, UsageError, "`normalise` needs `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),

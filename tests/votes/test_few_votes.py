@@ -131,4 +131,4 @@ def test_what_says_nothing_is_refused(told, words):
 def test_scores_are_refused():
     scores = random.random((5, 9, CLASSES))
     told = {"teachers": 9, "votes_per_teacher": 2, "layout": "scores"}
-    assert "does not go with layout scores" in refused(scores, UsageError, **told)
+    assert "cannot be used with layout scores" in refused(scores, UsageError, **told)

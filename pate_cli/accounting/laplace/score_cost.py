@@ -68,7 +68,7 @@ where W(u) is the larger divergence between the coins at u and u + ε0. If W has
 cost peaks at u* and again at u* + ε0: F(g) = W(u*) up to there, and W(g − ε0) beyond.
 
 Exchanging the classes exchanges u with −u − ε0, and the directions. So W(u*) is the supremum of one
-direction over all real u. It is certified: bounded cell by cell (on one axis) for −ε0 − G ≤ u ≤ G.
+direction over all real u. The code bounds it, cell by cell on one axis, for −ε0 − G ≤ u ≤ G.
 Beyond, the loser wins with probability at most q = q(G), and the excess is at most q χ(ε0) + χ(d),
 d = q(1 − e^{−ε0})/(1 − q), with the larger of χ(r) and χ(−r) for χ(r). That W decreases beyond u*
 is observed and not proven.

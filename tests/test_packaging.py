@@ -77,7 +77,7 @@ def test_the_demo_runs_where_the_sources_are_not(wheel, tmp_path):
     assert sum(not row.endswith("not asked") for row in labels[1:]) == report["queries"]
     assert (place / "adult.parquet").read_bytes() == VOTES.read_bytes()
     lines = run.stdout.splitlines()
-    assert f"run in {place}:" in lines[1]
+    assert lines[1].endswith(f" in {place}:")
     assert f"answered    {report['answers']} of {report['queries']} queries" in lines
     right, tutorial = re.fullmatch(
         r"(\d+)% of the labels are right. Next: (.+)", lines[-1]

@@ -13,23 +13,27 @@ makes from a normal number. It is within .01 or .02 of the mean over made-up run
 
 *Quick costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
 largest classes, and then costs about as much as if no other class existed. So a query is a pair (x,
-y): x is its largest count, and y the second, moved a little towards the count at which one rival
-would win as often as all losers together. Let p be the probability of passing the test and w the
-probability that x wins, before a vote moves from one to the other, and p', w' after it. Then the
-query's RDP cost at order λ is
+y): x is its largest count, and y the second, moved towards the count at which one rival would win
+as often as all losers together. The wider the gap, the more it moves, because then several losers
+share the cost. Let p be the probability of passing the test and w the probability that x wins,
+before a vote moves from one to the other, and p', w' after it. Then the query's RDP cost at order λ
+is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
 Within d votes the pair can become any pair of a hexagon around it: each count gains or loses votes,
 or one gives votes to the other. The largest cost in the hexagon is the cost at distance d. All
 costs are in a table over pairs on a grid, which takes a few milliseconds for each choice of
-settings.
+settings. Summed over queries, it is within 5% of the accountant's cost from about 30 teachers on.
+The worst votes are estimated by the worst pair, of which test and argmax move the worst way
+separately.
 
 *Costs.* `quick_costs` uses this approximation, times a correction that is known beforehand; it is
-for searches. `exact_costs` uses the accountant's own functions, which a run also calls. If this is
-quick, it does so for every distinct histogram. If it is slow (the conditional bound with three or
-more classes), it computes the histograms with the largest total cost and some others. For the rest
-it regresses the ratio of exact and approximate cost on the pair of counts.
+for searches, and for the rows that the public rule asks. `exact_costs` uses the accountant's own
+functions, which a run also calls. If this is quick, it does so for every distinct histogram. If it
+is slow (the conditional bound with three or more classes), it computes the histograms with the
+largest total cost and some others. For the rest it regresses the ratio of exact and approximate
+cost on the pair of counts.
 """
 
 from __future__ import annotations

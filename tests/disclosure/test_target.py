@@ -221,7 +221,9 @@ def test_half_a_target_is_the_price_of_a_refusal():
 
 def test_the_most_rows_of_a_test():
     for limit in (0, 1, 2, 3, 17, 399):
-        assert most_rows(lambda rows, limit=limit: rows <= limit, available=399) == limit
+        for start in (1, 3, 20, 500):
+            told = most_rows(lambda rows, limit=limit: rows <= limit, available=399, start=start)
+            assert told == limit
     found = most_rows(lambda rows: rows <= 123_456, available=10**9)
     assert 0.995 * 123_456 <= found <= 123_456
 

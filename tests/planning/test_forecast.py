@@ -9,6 +9,7 @@ import pytest
 
 import pate_cli as pate
 from forecasts.table import SETTINGS, asked_rows, compare, truth
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -19,6 +20,7 @@ from pate_cli.planning.forecast import (
     what_would_pass,
     worst_case_epsilon,
 )
+from pate_cli.planning.query_costs import pass_probabilities, quick_costs
 from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import VoteModel, made_up
 from slices import whole
@@ -175,3 +177,42 @@ def test_agreement_is_with_the_teachers_and_not_with_the_prior():
     mechanism = Tuning(None, None, 3.0, 100).mechanism(teachers=60, classes=4)
     found = forecast(votes, mechanism, TargetPlan.of(9.0, delta=1e-5), rows=1)
     assert found.agreement[0] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("teachers", "classes", "shares"),
+    [
+        (40, 3, (0.8, 0.6, 0.27)),
+        (60, 2, (0.9, 0.7, 0.3)),
+        (75, 5, (1.06, 0.7, 0.27)),
+        (80, 10, (0.9, 0.5, 0.25)),
+        (60, 3, (None, None, 0.27)),
+    ],
+)
+def test_quick_costs_are_those_of_the_accountant_within_a_few_per_cent(teachers, classes, shares):
+    """The public rule believes them: in total, from the votes to twelve votes away."""
+    settings = Tuning(*(share and share * teachers for share in shares))
+    votes = made_up(teachers=teachers, classes=classes, rows=300)
+    target = TargetPlan.of(2.0, delta=1e-5, bound=Bound.CONDITIONAL)
+    (quick,) = quick_costs(votes, [settings], target, bound=Bound.CONDITIONAL)
+    mechanism, middle = votes.mechanism(settings), len(quick.orders) // 2
+    order = float(quick.orders[middle])
+    found, places = np.unique(mechanism.vote_states(votes.counts), axis=0, return_inverse=True)
+    exact = mechanism.state_costs(found, order=order, distances=np.array([0, 1, 2, 4, 7, 11]))
+    weights = votes.row_weights.mean(axis=0)
+    exact = exact @ np.bincount(places.reshape(-1), weights)
+    ratio = exact / (quick.costs[middle, :6] @ weights)
+    assert np.all((ratio[1:] > 0.94) & (ratio[1:] < 1.04)), ratio
+    worst = mechanism.worst_rdp(queries=1, answers=1, orders=quick.orders) / quick.worst
+    assert np.all((worst > 1.0 / 1.4) & (worst < 1.4)), worst
+
+
+def test_several_costs_together_pass_as_often_as_each_alone():
+    votes = made_up(teachers=60, classes=3, rows=200)
+    target = TargetPlan.of(1.0, delta=1e-5)
+    tried = [Tuning(48.0, 30.0, 12.0), Tuning(None, None, 20.0)]
+    costs = quick_costs(votes, tried, target, bound=Bound.CONDITIONAL)
+    asked = [(costs[0], np.array([20, 40, 80])), (costs[1], np.array([5, 10]))]
+    together = pass_probabilities(target, asked)
+    for (each, rows), found in zip(asked, together, strict=True):
+        np.testing.assert_allclose(found, each.pass_probability(target, rows), rtol=1e-12)

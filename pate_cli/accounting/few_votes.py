@@ -7,12 +7,12 @@ for both vote files, so it costs nothing. On any other query a vote *moves* if b
 
 If it is public who may vote on what (`assigned`), at most K queries are touched, and each of them
 counts as moved. If voters choose for themselves, j queries are moved and l are lone with 2j + l ≤
-2K. With the costs of one query of either kind, whole or by its steps, queries that may be chosen
-after seeing earlier answers cost at most
+2K. The costs of one query of either kind are known, as a whole (w) and by its steps (w1 of a test,
+w2 of an answer). Queries that may be chosen after seeing earlier answers then cost at most
 
   max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
 
-where a answers on moved and b on lone queries keep to the public cap, a + b ≤ A.
+where moved queries have a answers and lone queries have b, within the public cap a + b ≤ A.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Floats, Ints
     """Return the costs of the K costliest queries, and how many queries have each of them.
 
     K is the most queries that a voter touches, so their sum bounds what one voter changes
-    (THEORY.md, 26.4). If the result joins further queries in another call, nothing is lost.
+    (THEORY.md, 26.4). Another call may combine the result with further
+    queries at no loss.
 
     Args:
         few: the promise.
@@ -106,7 +107,7 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Floats, Ints
 
 
 def summed(few: Few, costs: Floats, numbers: Ints) -> float:
-    """Return the sum of the costs of queries, of the K costliest alone if votes are few."""
+    """Return the sum of the costs of queries; with a limit, of the K costliest queries only."""
     if few is None:
         return float(costs @ numbers)
     kept, number = costliest(few, costs[None], numbers[None])

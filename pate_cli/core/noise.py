@@ -1,80 +1,86 @@
 """Randomness: standard normal and Laplace draws from 64-bit words; no other module draws noise.
 
-**From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63); the draw is that
-sign times the quantile of the upper tail at u = (k + ½)·2^-64 in (0, ½): -Φ⁻¹(u) for the normal,
--log(2u) for Laplace. The lattice is finest where it matters, in the tails: the normal reaches
-9.16 standard deviations and Laplace 44.37 scales; infinities cannot occur. Doubles near u = ½ are
-2^-54 apart and u stays one of them below ½, so zeros do not occur either and the law is exactly
-symmetric.
+**From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63). The draw has this
+sign, and its size is the quantile of the upper tail at u = (k + ½)·2^-64 in (0, ½): -Φ⁻¹(u) for the
+normal, -log(2u) for Laplace. The lattice of draws is finest in the tails, where it matters: the
+normal reaches 9.16 standard deviations, and Laplace 44.37 scales. Infinite draws cannot occur.
+Doubles near ½ are 2^-54 apart, and u stays one such step below ½. So zeros do not occur either, and
+the law is exactly symmetric.
 
-**Distance from the ideal law.** Outcomes depend on noise through comparisons only. With all other
-draws fixed, class i wins where its noisy count is above the best of the others, a query is answered
-where the noisy maximum is above T: one threshold c for each draw. So replace the draws of a run one
-by one, from ideal to actual. With F the ideal tail and G the actual one (either side),
+**Distance from the ideal law.** Outcomes depend on noise only through comparisons. If all other
+draws are fixed, a draw is compared with one threshold c: class i wins if its noisy count is above
+the best of the others, and a query is answered if the noisy maximum is above T. So the draws of a
+run can be replaced one by one, from ideal to actual. Let F be the ideal tail and G the actual one,
+on either side. Then
 
     |G(c) - F(c)| <= eta F(c) + cell    for every c,
 
 and N such steps give P_actual[S] <= e^(N eta) (P_ideal[S] + N cell) for every event S, and the same
-with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the actual run at
+with actual and ideal exchanged. If the ideal run has a guarantee (eps, delta), the actual run has
+the guarantee
 
     eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
 
-- *cell*: within a cell of the lattice nothing is known of the ideal draw, so F and G differ by its
-  mass, `CELL` = 2^-64 at most, far out in the tail as well (what is beyond the last draw is one
-  such cell at each end).
-- *coarse cells*: a draw that takes part in several comparisons, as the threshold of sparse vector
-  does, has to fall into an interval, whose mass vanishes as it narrows. Round-off,
-  A = 2^-53 (1 + tau/b), is then no fraction of it. Call an interval narrow if it is below 2^-13
-  scales. Elsewhere A is 2^13 A of it, which goes to eta; and it is narrow for few of the other
-  draws only, with a probability of at most 2^-13 times their number r (rows). That leaves
-  2^-66 (1 + tau/b) r, which is below `COARSE_CELL` = 2^-53 while (1 + tau/b) r <= 2^13.
+- *cell*: nothing is known about the ideal draw within a cell of the lattice. So F and G differ by
+  the mass of a cell, which is at most `CELL` = 2^-64, even far out in the tail. (Everything beyond
+  the last draw is one such cell at each end.)
+- *coarse cells*: some draws take part in several comparisons, as the threshold of sparse vector
+  does. Such a draw has to fall into an interval, and the mass of this interval vanishes as it
+  narrows. Then round-off, A = 2^-53 (1 + tau/b), is not a fixed share of the mass. Call an interval
+  narrow if it is below 2^-13 scales. In all other intervals the share is at most 2^13 A, which
+  counts in eta. An interval is narrow only for few values of the other draws, with a probability of
+  at most 2^-13 times their number r (rows). This leaves 2^-66 (1 + tau/b) r, which is below
+  `COARSE_CELL` = 2^-53 if (1 + tau/b) r <= 2^13.
 - *eta*: round-off of u, of the quantile (a few ulps) and of count + scale * draw moves c by at most
-  2^-53 (a few |x| + tau/sigma) standard deviations, and log F by that times the hazard, which is at
-  most |x| + 1 <= 10.2 for the normal and 1 for Laplace: some 2^-53 (500 + 10 tau/sigma). For ten
-  thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8, far below the fourth decimal
-  to which eps is rounded up; it is not added.
-- *the best of s* normal draws (`best_normal_from_words`) is drawn as one, with the same cell; its
-  eta is below 2^-53 (20,000 + 700 tau/sigma). Which of s it is (`place_from_words`) is wrong by a
-  factor of 1 ± s 2^-64 only, so it adds to eta and to no cell. Both are derived in THEORY.md, 12.2.
-- *a published epsilon* has steps of 1e-4, each an interval of its draw, and an event may take or
-  leave each of them. How many there are depends on how wide the release is, which is secret. So its
-  draw is made of two words (`fine_normal_from_words`): cells of 2^-128, of which 2^63 steps take
-  two each and make one `CELL`. `smallest_delta` has room for `RELEASES` of them. Round-off moves
-  the ends of a step by at most 2^-49 M, M being the size of the terms that are added, in nats, and
-  changes its mass by a share of 1e-8 M at most, as no release is narrower than `NARROWEST`, and of
-  2e-10 M where a standard deviation is 0.001 nats or more. The proof is in THEORY.md, 12.4.
+  2^-53 (a few |x| + tau/sigma) standard deviations. It moves log F by that times the hazard, which
+  is at most |x| + 1 <= 10.2 for the normal and 1 for Laplace. So eta is about 2^-53 (500 + 10
+  tau/sigma). For ten thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8. This is
+  far below the fourth decimal, to which eps is rounded up, so it is not added.
+- *the best of s* normal draws (`best_normal_from_words`) is one draw with the same cell. Its eta is
+  below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws it is
+  (`place_from_words`). The probabilities of this choice are only wrong by a factor of 1 ± s 2^-64,
+  so it adds to eta but to no cell. THEORY.md, section 12.2, derives both.
+- *a published epsilon* has steps of 1e-4. Each step is an interval of its draw, and an event may
+  contain or omit each of them. Their number depends on the width of the release, which is secret.
+  So the draw takes two words (`fine_normal_from_words`) and has cells of 2^-128: 2^63 steps with
+  two cells each make one `CELL`. `smallest_delta` has room for `RELEASES` of them. Round-off moves
+  the ends of a step by at most 2^-49 M, where M is the size of the terms that are added, in nats.
+  It changes the mass of a step by a share of at most 1e-8 M, because no release is narrower than
+  `NARROWEST`. If the standard deviation is 0.001 nats or more, this share is at most 2e-10 M. The
+  proof is in THEORY.md, section 12.4.
 
-The additive part is *not* negligible beside any delta: `smallest_delta` is ten times that part, at
-the eps of the labels for all votes plus one, which is room for a sanitized draw, and 10 at most;
-runs at a smaller delta are refused. So the delta of a report is short by a tenth at most up to
-eps = 10, and mostly by far less, and by e^(eps - 10) tenths beyond, where an epsilon promises next
-to nothing.
+The additive part is *not* negligible compared with a small delta. `smallest_delta` is ten times
+this part, at the eps of the labels for all votes plus one (which leaves room for a sanitized draw),
+but at most at eps = 10. Runs with a smaller delta are refused. So up to eps = 10, the delta of a
+report is too small by at most a tenth, and usually by far less. Beyond eps = 10 it is too small by
+at most e^(eps - 10) tenths, but such an epsilon protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
-significant bits for differential privacy") reads the count off the *released* value count + noise,
-because the reachable doubles differ between neighbours. Noisy counts are never released: what
-leaves is an argmax, or the side of a threshold, one of m + 1 outcomes, each of which is a half-line
-of each draw, given the others, with an end that moves continuously; only the errors above remain.
-The one real number that is drawn and published, epsilon, is rounded *up* to 4 decimals before it
-leaves. That is no discrete mechanism: it makes each published value an interval of the draw, and
-the same values for all neighbours, so that what is left is again the mass at its two ends. Nothing
-is claimed for a value that is read before it is rounded, nor about timing.
+significant bits for differential privacy") reads the count from the *released* value count + noise,
+because neighbours can reach different doubles. Here noisy counts are never released. A query
+releases an argmax, or the side of a threshold: one of m + 1 outcomes. If the other draws are fixed,
+each outcome is a half-line of each draw, and its end moves continuously. So only the errors above
+remain. Epsilon is the only real number that is drawn and published, and it is rounded *up* to 4
+decimals before it leaves. This does not make the mechanism discrete: each published value is an
+interval of the draw, and neighbours have the same values. So again only the mass at the two ends of
+the interval matters. Nothing is claimed for a value that is read before it is rounded, and nothing
+for timing.
 
-**Where words come from.** All noise of a run follows from one `RunKey`: word w of the stream for
-some purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
-from i·(draws per row) on. So a row's label depends on the key and its place alone: parallel,
-distributed and sequential runs under one key give the same labels, and a task that is tried again
-publishes no second answer. A fresh key is 256 bits from the operating system's generator; it is
-never written down, except into a checkpoint that only its owner can read, and dies with the run.
-Guarantees are then those of an ideal run against whoever cannot tell SHAKE-256 under a secret
-prefix from random, as they would be with the operating system's own generator, a stream cipher.
-SHAKE-256 is in the standard library and gives 40 million words a second on one core, a quarter of a
-microsecond for a row of ten classes. AES in counter mode would be faster, for one more package;
-Philox and its like are not meant to withstand anyone; BLAKE2b gives 64 bytes a call, a fifth of the
-speed.
+**Where words come from.** All noise of a run follows from one `RunKey`. Word w of the stream for a
+purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words from
+i·(draws per row) on. So the noise of a row only depends on the key and on the place of the row.
+Parallel, distributed and sequential runs with one key give the same labels, and a task that is
+repeated publishes no second answer. A new key is 256 bits from the operating system's generator. It
+is never written down, except into a checkpoint that only its owner can read, and it dies with the
+run. The guarantees are then those of an ideal run, against everybody who cannot distinguish
+SHAKE-256 with a secret prefix from random words. The operating system's own generator, a stream
+cipher, would need a similar assumption. SHAKE-256 is in the standard library and gives 40 million
+words per second on one core, which is a quarter of a microsecond for a row of ten classes. AES in
+counter mode would be faster, but needs one more package. Philox and similar generators are not made
+to withstand attacks. BLAKE2b gives 64 bytes per call, at a fifth of the speed.
 
-The key of a seed is a Philox counter generator instead: reproducible on any machine, predictable
-to whoever knows or guesses the seed, hence never private.
+The key of a seed is a Philox counter generator instead. Its noise is the same on every machine, and
+everybody who knows or guesses the seed can predict it. So it is never private.
 """
 
 from __future__ import annotations
@@ -94,35 +100,35 @@ from scipy.special import ndtri
 from pate_cli.core.errors import EngineError, ParameterError
 
 CELL: Final = 2.0**-64
-"""Most that the tail of an actual draw is off, besides round-off, where a draw is compared once."""
+"""The largest error in the tail of a draw that is compared once, besides round-off."""
 COARSE_CELL: Final = 2.0**-53
-"""The same for draws that take part in several comparisons."""
+"""The same number for draws that take part in several comparisons."""
 RELEASES: Final = 10_000
-"""How many published epsilons there is room for, each of a `CELL` at most."""
+"""The number of published epsilons that δ has room for, each of at most one `CELL`."""
 NARROWEST: Final = 2.0**-17
-"""The least standard deviation of a release, nats: round-off is small beside it."""
+"""The smallest standard deviation of a release, nats; round-off is small compared with it."""
 
 _MULTIPLE = 10.0
 LARGEST_EPSILON: Final = 10.0
-"""Beyond it an ε promises next to nothing."""
+"""Beyond this number an ε protects hardly anybody."""
 
 Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Words: TypeAlias = NDArray[np.uint64]
 Draws: TypeAlias = NDArray[np.float64]
 
 _KEY_BYTES: Final = 32
-_BLOCK_BYTES: Final = 8  # its number is spelled in
+_BLOCK_BYTES: Final = 8  # for the number of a block
 _MOST_BLOCKS: Final = 1 << (8 * _BLOCK_BYTES)
-_BLOCK_WORDS: Final = 1024  # of one call to SHAKE-256, which a run that starts mid-block wastes
-_COIN_WORDS: Final = 4  # enough that no chance is rounded away
+_BLOCK_WORDS: Final = 1024  # per call to SHAKE-256; a run that starts in mid-block wastes a few
+_COIN_WORDS: Final = 4  # so many that no probability is rounded away
 
 
 class Noise:
-    """A source of standard normal and standard Laplace draws; scale them at the call.
+    """A source of standard normal and standard Laplace draws, which the caller scales.
 
-    Draws are consumed one after the other in row-major order, one word each, so that the batch
-    size never changes a result: shape (a, k) and then (b, k) is shape (a + b, k).
-    A `RunKey` gives them.
+    Draws are made one after the other in row-major order, from one word each. So the batch size
+    never changes a result: shape (a, k) and then (b, k) is shape (a + b, k). A `RunKey` makes
+    these sources.
     """
 
     def __init__(self, words: Callable[[int], Words]) -> None:
@@ -130,30 +136,30 @@ class Noise:
         self._words = words
 
     def normal(self, shape: Shape) -> Draws:
-        """Return draws from N(0, 1), float64 of a shape: a whole number or a tuple of them."""
+        """Return draws from N(0, 1), float64; `shape` is a whole number or a tuple of them."""
         return normal_from_words(self.words(shape))
 
     def laplace(self, shape: Shape) -> Draws:
-        """Return draws with density exp(-|x|)/2, float64; the shape is as that of `normal`."""
+        """Return draws with density exp(-|x|)/2, float64; `shape` is as in `normal`."""
         return laplace_from_words(self.words(shape))
 
     def fine_normal(self) -> float:
-        """Return one draw from N(0, 1) of two words, for a number published in many steps."""
+        """Return one draw from N(0, 1), made from two words; it is for the published ε."""
         return float(fine_normal_from_words(self.words((1, 2)))[0])
 
     def words(self, shape: Shape) -> Words:
-        """Return uniform 64-bit words, of which the caller makes draws."""
+        """Return uniform 64-bit words, from which the caller makes draws."""
         sizes = shape if isinstance(shape, tuple) else (shape,)
         return self._words(math.prod(map(operator.index, sizes))).reshape(sizes)
 
     def comes_up(self, log_chance: float) -> bool:
-        """Draw whether something of probability e^{log_chance} happens, exact to 2^-256.
+        """Draw whether an event of probability e^{log_chance} happens, exact to 2^-256.
 
-        However small the chance, it is never rounded away: it is 2^-256 at least, even where the
-        probability is below all floating-point numbers.
+        Even a tiny probability is not rounded to 0: the event happens with a probability of at
+        least 2^-256, even if e^{log_chance} is below all floating-point numbers.
 
         Raises:
-            ParameterError: the logarithm of no probability.
+            ParameterError: `log_chance` is above 0.
         """
         if not log_chance <= 0.0:
             raise ParameterError(f"the logarithm of a chance must be at most 0, got {log_chance}")
@@ -168,8 +174,8 @@ class RunKey:
 
     Attributes:
         secret: 32 bytes.
-        seed: a whole number ≥ 0 that stands in for the secret, but for names; what it labels is
-            *not* private.
+        seed: a whole number ≥ 0 that replaces the secret, except for names. Labels with a seed
+            are *not* private.
     """
 
     secret: bytes = field(repr=False)
@@ -186,13 +192,13 @@ class RunKey:
         """Return the key of a run.
 
         Args:
-            seed: None for a key fit for releasing, from the operating system's generator. Nothing
-                of it is kept in the process, so a fork shares no key that is made after it. A
-                whole number ≥ 0 makes reproducible noise for tests and papers.
+            seed: None for a secret key from the operating system's generator, which labels need
+                that are released. The process keeps nothing of this generator, so a forked process
+                makes other keys. A whole number ≥ 0 makes reproducible noise for tests and papers.
 
         Raises:
             EngineError: the system gives no random numbers.
-            ParameterError: another seed.
+            ParameterError: the seed is not a whole number ≥ 0.
         """
         try:
             number = None if seed is None else operator.index(seed)
@@ -206,28 +212,28 @@ class RunKey:
         return self.seed is None
 
     def rows(self, first: int, draws: int) -> Noise:
-        """Return the noise of labels from this row on, where a mechanism takes so many draws a row.
+        """Return the noise of labels from this row on, for a mechanism with `draws` draws per row.
 
-        ParameterError past 2^74 words.
+        ParameterError is raised beyond 2^74 words.
         """
-        # Whole numbers of Python, which do not wrap around as those of numpy do.
+        # Whole numbers of Python do not overflow, unlike those of numpy.
         return self._noise("labels", operator.index(first) * operator.index(draws))
 
     def aside(self, purpose: str) -> Noise:
-        """Return noise for something drawn once a run; ParameterError for that of labels."""
+        """Return noise for one draw per run; raise ParameterError for the purpose of labels."""
         if purpose in ("", "labels"):  # a seed's labels have no purpose
-            raise ParameterError(f"{purpose!r} is no purpose of its own")
+            raise ParameterError(f"the purpose of a draw must not be {purpose!r}")
         return self._noise(purpose, 0)
 
     def name(self, purpose: str) -> str:
-        """Return a name that no other run has, 32 hexadecimal digits; it tells nothing of a key."""
+        """Return a name that no other run has, 32 hexadecimal digits that hide the key."""
         return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
     @property
     def run_id(self) -> str:
         """Return the name of the run in a report, 32 hexadecimal digits; a resumed run keeps it.
 
-        Of a seed it is the same for every run. It tells nothing of a key.
+        With a seed it is the same for every run. It reveals nothing of a key.
         """
         return self.aside("run id").words(2).astype("<u8").tobytes().hex()
 
@@ -255,7 +261,7 @@ class _Keyed:
 
 
 def _shake(secret: bytes, use: str, block: int, length: int) -> bytes:
-    # No two uses and blocks can be spelled alike: the key and the block have fixed lengths.
+    # Different uses or blocks give different messages, because key and block have fixed lengths.
     message = secret + block.to_bytes(_BLOCK_BYTES, "little") + use.encode()
     return hashlib.shake_256(message).digest(length)
 
@@ -275,15 +281,15 @@ class _Seeded:
 
 
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
-    """Return the least δ at which a run may be charged, rounded up to two digits.
+    """Return the smallest δ at which a run may be charged, rounded up to two digits.
 
-    Ten times (draws·cell + RELEASES·CELL)(1 + e^ε): what the noise of floating-point numbers adds
-    to δ is a tenth of δ at most (see the module's text).
+    It is ten times (draws·cell + RELEASES·CELL)(1 + e^ε). So the effect of floating-point numbers
+    adds at most a tenth of δ (see the docstring of the module).
 
     Args:
         draws: numbers drawn for labels, ≥ 0.
-        cell: how coarse they are, CELL or more.
-        epsilon: what everything released costs together, nats; 10 counts for more.
+        cell: the size of their cells, at least CELL.
+        epsilon: the total cost of everything that is released, nats; more than 10 counts as 10.
     """
     most = math.exp(min(epsilon, LARGEST_EPSILON))
     least = _MULTIPLE * (draws * cell + RELEASES * CELL) * (1.0 + most)
@@ -292,15 +298,15 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 
 
 def normal_from_words(words: Words) -> Draws:
-    """Return standard normal draws, one a uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
+    """Return standard normal draws, one per uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
     return _signed(-ndtri(_tail(words)), words)
 
 
 def fine_normal_from_words(words: Words) -> Draws:
-    """Return standard normal draws, one a pair of words, [draws, 2]: |x| in (0, 13.11).
+    """Return standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
 
-    As `normal_from_words` of the first words, but with the second ones behind the binary point of
-    k, so that u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
+    They are like `normal_from_words` of the first words, but the second words w follow the binary
+    point of k. So u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
     """
     first, second = words[..., 0], words[..., 1]
     behind = (second.astype(np.float64) + 0.5) * 2.0**-64
@@ -308,12 +314,12 @@ def fine_normal_from_words(words: Words) -> Draws:
 
 
 def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
-    """Return the largest of s standard normal draws, one a word; −∞ for s = 0.
+    """Return the largest of s standard normal draws, made from one word; −∞ for s = 0.
 
-    Its distribution function is Φ^s, so a V that is uniform gives Φ⁻¹(V^{1/s}). V is u or 1 − u, by
-    the word's lowest bit. The upper tail 1 − V^{1/s} = −expm1(log(V)/s) is computed as such, so
-    that its digits do not cancel, and so is V^{1/s} where it is the smaller. For s = 1 these are
-    the draws of `normal_from_words`.
+    Its distribution function is Φ^s, so it is Φ⁻¹(V^{1/s}) for a uniform V. V is u or 1 − u,
+    depending on the word's lowest bit. The code takes the smaller of V^{1/s} and the upper tail
+    1 − V^{1/s} = −expm1(log(V)/s), so that digits do not cancel. For s = 1 these are the draws of
+    `normal_from_words`.
     """
     u = _tail(words)
     log_v = np.where((words & np.uint64(1)).astype(np.bool_), np.log(u), np.log1p(-u))
@@ -324,7 +330,7 @@ def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
 
 
 def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ⌊w s/2^64⌋ < s of words w, 1 ≤ s < 2^32; each value has chance 1/s, but for 2^-64."""
+    """Return ⌊w s/2^64⌋ for words w, 1 ≤ s < 2^32; each value has probability 1/s, up to 2^-64."""
     wide = number.astype(np.uint64)
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     carried = ((words & low) * wide) >> half
@@ -332,14 +338,14 @@ def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def laplace_from_words(words: Words) -> Draws:
-    """Return standard Laplace draws, one a uniform 64-bit word: ±(-log 2u), |x| in (0, 44.37)."""
+    """Return standard Laplace draws, one per uniform 64-bit word: ±(-log 2u), |x| in (0, 44.37)."""
     return _signed(-np.log(2.0 * _tail(words)), words)
 
 
 def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
     """Return upper-tail probabilities u = (k + `behind`)·2^-64 in (0, ½), k the upper 63 bits."""
     u = ((words >> np.uint64(1)).astype(np.float64) + behind) * 2.0**-64
-    # The last 2^9 of the 2^63 values of k round to ½ itself, where both quantiles are zero.
+    # The last 2^9 of the 2^63 values of k are rounded to ½, at which both quantiles are zero.
     return np.minimum(u, 0.5 - 2.0**-54)
 
 
@@ -351,11 +357,11 @@ def _signed(magnitude: Draws, words: Words) -> Draws:
 
 
 def random_bytes(size: int) -> bytes:
-    """Return random bytes that are fit for secrets; EngineError where the system has none."""
+    """Return random bytes for secrets; raise EngineError if the system has none."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):
         raise EngineError(
-            "the operating system gives no random numbers (/dev/urandom or its like), without "
-            "which no noise is private; run where it does"
+            "the operating system gives no random numbers (for example, /dev/urandom is missing), "
+            "so noise would not be private; run pate on another system"
         ) from None

@@ -117,7 +117,7 @@ class MechanismName(_Word, called="mechanism"):
 
 
 class Adjacency(_Word, called="adjacency"):
-    """How the two sets of records differ that the cost of another mechanism compares.
+    """How two sets of records may differ, in the cost that others state for a mechanism.
 
     REPLACE_ONE        one record is replaced by another.
     ADD_OR_REMOVE_ONE  one record is added or removed.

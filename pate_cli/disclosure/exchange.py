@@ -12,7 +12,7 @@ the command line they are options of `explain`. There are two forms:
 
 **The neighbours of an event.** Under `REPLACE_ONE`, `PLDAccountant` doubles the sensitivity of a
 `GaussianDpEvent`, because there a replaced record is one added and one removed. Our μ is already
-that of a teacher that changes its votes, whether one of its records was added, removed or replaced.
+for a teacher that changes its votes, whether one of its records was added, removed or replaced.
 So plain Gaussians would be charged twice: 5.607 instead of 2.529 for the paper's MNIST parameters.
 The event here cannot be charged twice: beside the Gaussian it has a mixture of Gaussians without
 any shift, which costs nothing and is refused under `REPLACE_ONE`. Other events in the composition

@@ -58,7 +58,7 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 def stated(done: Round) -> Round:
     """Return a round in the form that reports contain.
 
-    It has neither the name of the round nor a plan that draws nothing.
+    The name of the round is left out. A plan is also left out if it draws nothing.
     """
     return Round.of(done.published, answers=done.answers)
 
@@ -76,7 +76,7 @@ def run_of(facts: ReportFacts) -> Run:
         came = {"outcome": Outcome.RELEASED, "draw": plan}
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
-        raise ReportError("a report that covers several rounds describes no single run")
+        raise ReportError("a report on several rounds without a draw cannot be added as one run")
     elif facts.refused:
         came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
     else:

@@ -78,12 +78,12 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False, disjoint: b
 
 
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
-    """Return how many queries each teacher votes on, as rounds state it, each of these once."""
+    """Return the limits on the votes of a teacher in these rounds, each limit once."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
 
 
 def teachers_reached(facts: ReportFacts) -> int:
-    """Return how many teachers one record may have trained; with groups, the largest of these."""
+    """Return how many teachers one record may have trained; with groups, the largest number."""
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
@@ -298,7 +298,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
 
 
 def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield how many votes of each teacher count, if these are few, for a summary."""
+    """Yield for a summary how many votes of a teacher count, if there is a limit."""
     for each in votings(rounds):
         yield "votes", sentence("votes-claimed" if each.claimed else "votes-kept", votes=each.votes)
 

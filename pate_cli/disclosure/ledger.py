@@ -1,4 +1,4 @@
-"""The ledger: the exact costs of runs on their votes, and the only way to publish something of it.
+"""The ledger: the exact costs of runs on their votes, and the only way to publish anything from it.
 
 The ledger is SECRET. Its RDP costs and sensitivities depend on the votes, so publishing them would
 cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be

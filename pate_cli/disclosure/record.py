@@ -38,7 +38,7 @@ KIND: Final = "pate-spend-record"
 class SpendRecord:
     """All runs that published something about the votes of some teachers, in order.
 
-    Keep it with the votes. `aggregate(record=...)` and `release` enter their runs, and
+    Keep it with the votes. `aggregate(record=...)` and `release` enter their runs in a record, and
     `SpendRecord.read` reads it.
 
         >>> given = {"layout": "counts", "record": "year.spent.json"}

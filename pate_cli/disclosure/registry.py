@@ -2,8 +2,8 @@
 
 The register (registry.opendp.org) keeps one YAML file for each deployment, and refuses fields that
 its schema does not know. JSON is YAML, so an entry is written as JSON, in the form of
-registry.json. Whatever a report does not say is left blank, for whoever runs the deployment to fill
-in.
+registry.json. If a report does not have the content of a field, the field stays blank, and the
+person who runs the deployment fills it in.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pate_cli.disclosure.report import Report
 def registry_entry(report: Report, explanation: Explanation, *, unit: str | None = None) -> str:
     """Return the entry of a report as a text, with "" where the report says nothing. Public.
 
-    Its ε holds for all vote files: differential privacy of a deployment is not stated by a
-    sanitized ε, nor by the smaller ε of a failed test.
+    Its ε holds for all vote files. A sanitized ε, or the smaller ε of a failed test, would not
+    state the differential privacy of a deployment.
 
     Args:
         report: a report of any author.

@@ -374,7 +374,7 @@ class Report(ReportFacts, Result):
 
     @property
     def releasable(self) -> bool:
-        """Return whether the report may be published: not if its noise came from a seed."""
+        """Return whether the report may be published; with noise from a seed it may not."""
         return self.private
 
     @property

@@ -12,8 +12,8 @@ Several runs have two totals with different premises (THEORY.md, section 20):
 - *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They need
   no such premise (section 20.2), so budgets use them to admit runs and to show what is left.
 
-If the holder declares that no person's data reached two ensembles, the runs of these do not add up:
-every total, sum and budget is that of one person, whoever has the largest (section 20.4).
+If the holder declares that no person's data reached two ensembles, their costs do not add up. Every
+total, sum and budget is then the largest one of any single person (section 20.4).
 """
 
 from __future__ import annotations

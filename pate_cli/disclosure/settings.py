@@ -357,7 +357,7 @@ class Settings:
 
     @property
     def few(self) -> Few:
-        """How many rows one teacher votes on, one for each label of a query; None if any number."""
+        """The limit on the rows that one teacher votes on; None if there is no limit."""
         if self.voting is None:
             return None
         labels = 1 if self.label_set is None else self.label_set.count
@@ -388,7 +388,7 @@ class Settings:
     def claimed(self) -> bool:
         """Return whether a guarantee may be claimed.
 
-        This needs noise without a seed, and settings of which none was read from the votes.
+        The noise must not come from a seed, and no setting may have been read from the votes.
         """
         return self.private and not self.read_off
 

@@ -152,7 +152,7 @@ class MechanismChoice:
         return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
-        """Return another mechanism with those of the parameters that it takes."""
+        """Return another mechanism with the parameters of this choice that it takes."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
         weight = self.prior_weight if mechanism_class(name).takes_prior else 0

@@ -417,7 +417,7 @@ class ScoredMechanism(Mechanism):
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats, few: Few = None) -> Floats:
         """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats.
 
-        If every teacher votes on few of them, `few` says on how many.
+        `few` is the limit on the votes of one teacher; None if there is no limit.
         """
         moved = self.query_costs(orders)
         if few is not None:

@@ -1,4 +1,4 @@
-"""`python -m pate_cli.paper table1|table2|votes`, which the make targets call."""
+"""The program `python -m pate_cli.paper table1|table2|votes`, for the make targets."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ def measure_cost(
     target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
-    """Compute the cost of votes at some orders, and of every query at the best of them. SECRET.
+    """Compute the cost of votes at some orders, and of every query at the best order. SECRET.
 
     Args:
         votes: the rows that are asked.

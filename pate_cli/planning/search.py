@@ -59,7 +59,7 @@ class Tuning:
         """Return the settings of Confident or GNMax; raise TypeError for other mechanisms."""
         found = cls.of(mechanism)
         if found is None:
-            raise TypeError(f"{mechanism.name} has settings of its own")
+            raise TypeError(f"only confident and gnmax have such settings, not {mechanism.name}")
         return found
 
     @property

@@ -315,7 +315,7 @@ def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
 
 
 def dashed(name: str) -> str:
-    """Return the option of a name."""
+    """Return the command-line option for a parameter."""
     return "--" + name.replace("_", "-")
 
 

@@ -89,7 +89,7 @@ class Request:
         return self.mechanism
 
     def under(self, choice: MechanismChoice) -> Request:
-        """Return this request with another mechanism, without the prior if that one takes none."""
+        """Return this request with another mechanism, without a prior if that one takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)

@@ -185,7 +185,7 @@ class Session:
     def labels(self) -> Labels:
         """Return all answers in order, with the ids of their queries.
 
-        A query without an id has a number instead. The answers from before the session was opened
+        A query without an id has a number instead. Answers that were given before the session was opened
         again are included.
         """
         with self._lock:

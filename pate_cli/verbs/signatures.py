@@ -198,8 +198,8 @@ def cost(
 def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
-    The given mechanism sets this number. Every other mechanism takes those of the given parameters
-    that it has, and its defaults for the others.
+    The given mechanism sets this number. Every other mechanism uses the given parameters that it
+    has, and defaults for its other parameters.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 5 mechanisms at 172.2 expected answers; SECRET>

@@ -308,8 +308,8 @@ def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeyp
     monkeypatch.setattr(os, "urandom", failing)
     monkeypatch.setattr(RunKey, "_noise", lambda *_: drawn.append(True))
     text = (
-        "the operating system gives no random numbers (/dev/urandom or its like), without which "
-        "no noise is private; run where it does"
+        "the operating system gives no random numbers (for example, /dev/urandom is missing), "
+        "so noise would not be private; run pate on another system"
     )
     for make in (lambda: RunKey.of(None), lambda: RunKey.of(1)):
         with pytest.raises(EngineError) as caught:
@@ -402,7 +402,7 @@ def test_purposes_never_share_a_word(key, places):
 @pytest.mark.parametrize("purpose", ["", "labels"])
 def test_nothing_else_is_drawn_from_the_stream_of_the_labels(purpose):
     for key in (RunKey(SECRET), RunKey.of(1)):
-        with pytest.raises(ParameterError, match="is no purpose of its own"):
+        with pytest.raises(ParameterError, match="the purpose of a draw must not be"):
             key.aside(purpose)
 
 

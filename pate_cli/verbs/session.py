@@ -185,8 +185,8 @@ class Session:
     def labels(self) -> Labels:
         """Return all answers in order, with the ids of their queries.
 
-        A query without an id has a number instead. Answers that were given before the session was opened
-        again are included.
+        A query without an id has a number instead. If the session was opened again, earlier answers
+        are included.
         """
         with self._lock:
             answers = [line.get("label") for line in self._lines]

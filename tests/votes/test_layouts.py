@@ -441,13 +441,13 @@ def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones(
 def test_options_that_make_no_sense():
     table = pa.table({"class_0": [1, 2], "class_1": [2, 1]})
     assert "is an array" in refused([[1, 2]], UsageError, layout="counts", id_column="q")
-    assert "only for layout long" in refused(table, UsageError, queries=[1, 2])
+    assert "needs layout long" in refused(table, UsageError, queries=[1, 2])
     for layout in ("long", "sparse"):
         assert "is an array" in refused([[1, 2]], layout=layout)
     for layout in ("labels-by-teacher", "scores", "multilabel"):
         assert "is a table" in refused(table, layout=layout)
     assert "two dimensions" in refused(np.ones((2, 2, 2), dtype=int), layout="counts")
-    assert "only for layout long" in refused([[1, 2]], UsageError, queries=[1, 2])
+    assert "needs layout long" in refused([[1, 2]], UsageError, queries=[1, 2])
     for shape in ((), (3,), (2, 2, 2), (0, 2), (2, 0), (2, 2, 2, 2)):
         for layout in (None, "counts", "labels-by-teacher"):
             assert "has shape" in refused(np.ones(shape, dtype=int), layout=layout)

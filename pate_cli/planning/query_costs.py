@@ -228,7 +228,9 @@ _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
 _MOST_STATES = 400
 # The ratio of the accountant's and the quick cost under the conditional bound of a test and an
 # argmax, and its growth with the distance if noise is small: up to so many distances, by λ/σ2².
-_NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 0.98, 1.5, 0.08, 0.5, 20.0
+_NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 1.0, 1.5, 0.08, 0.5, 12.0
+# With many classes the ratio is a little larger.
+_BY_CLASS, _FEW_CLASSES, _MOST_BY_CLASS = 0.004, 10, 0.03
 # Ratios under the two-tail bound, with two classes and with more, and if a record changes several
 # votes of a query.
 _TWO_TAIL_OF_TWO, _TWO_TAIL, _TWO_TAIL_SHARED = 1.1, 1.45, 1.5
@@ -386,7 +388,8 @@ def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bou
         return np.ones(_LOOKED.size)
     least = orders[orders.size // 2] / settings.sigma2**2
     growth = np.clip(_GROWTH * (least - _NO_GROWTH), 0.0, _MOST_GROWTH)
-    return _NEAR_ABOVE + growth * np.minimum(_LOOKED / _GROWS_UP_TO, 1.0)
+    near = _NEAR_ABOVE + np.clip(_BY_CLASS * (votes.classes - _FEW_CLASSES), 0.0, _MOST_BY_CLASS)
+    return near + growth * np.minimum(_LOOKED / _GROWS_UP_TO, 1.0)
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:

@@ -39,6 +39,8 @@ SEARCHED_ROWS: Final = 450
 
 # The search aims at a higher pass probability, because quick costs may be off.
 _SURE, _MIN_AGREEMENT, _STRIDES, _HALVINGS = 0.95, 0.88, 2, 1
+# With fewer votes than this quick costs are off by more than a few per cent.
+_FEW_VOTES = 40
 # Estimates of the worst case are off by at most this factor.
 _WORST_OFF = 1.4
 # If nothing is likely to pass, starts have these multiples of the noise, and the best one more.
@@ -267,7 +269,7 @@ def choose(
     noise = {"sigma1", "sigma2"} - known.keys()
     for without_test in (False, True) if goal.target.reachable else (True,):
         looks = replace(goal, without_test=without_test)
-        search = Search(looks.look, votes=votes.teachers, given=known, pairs=False)
+        search = Search(looks.look, votes=votes.teachers, given=known)
         around = search.starts(name) if start is None else [start]
         around = [replace(each, prior_weight=votes.prior_weight) for each in around]
         if without_test:
@@ -321,9 +323,9 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
 
 
 def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int) -> QueryCosts:
-    """Costs of rows: quick ones where the accountant's own would take long."""
+    """Return costs of rows: quick ones if the accountant's own would take long."""
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
-    if settings is None or bound is Bound.TWO_TAIL:
+    if settings is None or bound is Bound.TWO_TAIL or votes.most_votes < _FEW_VOTES:
         return exact_costs(votes, mechanism, target, rows=rows, rough=True)
     return quick_costs(votes, [settings], target, bound=bound)[0]

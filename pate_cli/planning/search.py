@@ -301,7 +301,6 @@ class Search:
         votes: int,
         given: Mapping[str, float] | None = None,
         weights: bool = False,
-        pairs: bool = True,
         margin: float = 1.1,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
@@ -312,13 +311,12 @@ class Search:
             votes: how many votes a query has, without those of a prior.
             given: parameters that stay as they are.
             weights: whether to search the weight of a prior, too.
-            pairs: whether to change two axes at once as well.
             margin: the largest T, in units of the most votes that a query can have.
             progress: called with the number of settings that were evaluated.
         """
         self._look, self._votes, self._given = look, votes, dict(given or {})
         self._weights = weights and _WEIGHT not in self._given
-        self._pairs, self._margin, self._progress = pairs, margin, progress
+        self._margin, self._progress = margin, progress
         self.seen: dict[Tuning, Candidate] = {}
         self.ends: list[Candidate] = []
 
@@ -399,12 +397,8 @@ class Search:
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
         moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]
-        both = [
-            one | other
-            for one, other in itertools.combinations(moves, 2)
-            if one.keys() != other.keys()
-        ]
-        moves += [each for each in both if self._pairs or len(set(each.values())) == 1]
+        both = itertools.combinations(moves, 2)
+        moves += [one | other for one, other in both if one.keys() != other.keys()]
         found = {self._moved(here, move, share): move for move in moves}
         if last:
             twice = {name: 2.0 * by for name, by in last.items()}

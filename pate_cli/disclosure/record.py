@@ -53,7 +53,7 @@ class SpendRecord:
 
     def __post_init__(self) -> None:
         if len({run.id for run in self.runs}) < len(self.runs):
-            raise LedgerError("the record has a run twice")
+            raise LedgerError("the record contains a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not contain under any of their names."""

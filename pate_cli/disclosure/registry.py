@@ -37,7 +37,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         UsageError: the report promises nothing.
     """
     if not explanation.promised:
-        raise UsageError(f"this report is no entry of a register: {explanation.headline()}")
+        raise UsageError(f"a register cannot list this report: {explanation.headline()}")
     tested = report.rounds[0].tested if len(report.rounds) == 1 and not report.total else None
     told = {
         "title": explanation.title,

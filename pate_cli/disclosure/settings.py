@@ -75,7 +75,7 @@ class ReleasePlan:
 
     def __post_init__(self) -> None:
         if self.kind is ReleaseKind.TARGET:
-            raise ParameterError("a `target` draws no epsilon; give an `upper` release or `none`")
+            raise ParameterError("`release` target draws no epsilon; give upper or none")
         check_delta(self.delta)
         check_order(self.order)
         if self.publishes_draw:

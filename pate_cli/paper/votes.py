@@ -97,7 +97,7 @@ def _unpacked(archive: bytes, names: Collection[str], most: int) -> dict[str, by
                     raise VoteError("the archive unpacks to more bytes than are accepted; refused")
                 found[name] = content.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise VoteError(f"the archive is damaged, cut short or no tar: {error}") from error
+        raise VoteError(f"the archive is damaged, cut short or not a tar file: {error}") from error
     missing = [name for name in names if name not in found]
     if missing:
         raise VoteError(f"the archive lacks {', '.join(missing)}; nothing was kept")
@@ -233,5 +233,5 @@ def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
         )
     good = (predicted >= 0.0).all(axis=1) & (np.abs(predicted.sum(axis=1) - 1.0) <= _SUM_TOLERANCE)
     if not good.all():
-        raise VoteError(f"{source}: row {int(np.argmin(good))} is no probability distribution")
+        raise VoteError(f"{source}: row {int(np.argmin(good))} is not a probability distribution")
     return predicted

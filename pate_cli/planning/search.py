@@ -174,7 +174,7 @@ def least(
     above = min(max(start, low), high)
     while not holds(above):
         if above >= high:
-            raise UnreachableError(f"nothing up to {high:g} is enough")
+            raise UnreachableError(f"no number up to {high:g} is enough")
         low, above = above, min(2.0 * above, high)
     below = max(above / 2.0, low)
     while below > low and holds(below):

@@ -178,7 +178,7 @@ def here(files, folder):
 def shown(done):
     """All that a run has said, which was about what it was asked."""
     said = done.stdout + done.stderr
-    assert not re.search("no option|unexpected extra|goes with|go together", said)
+    assert not re.search("not an option|unexpected extra|cannot be used with|contradict", said)
     return said
 
 

@@ -77,7 +77,7 @@ def test_what_is_not_known_is_blank_and_named():
 
 @pytest.mark.parametrize("kind", some(reports.NO_PROMISE, 2))
 def test_what_promises_nothing_is_no_entry(kind):
-    with pytest.raises(UsageError, match="no entry of a register"):
+    with pytest.raises(UsageError, match="a register cannot list this report"):
         entry_of(reports.made(kind)[0])
 
 

@@ -97,7 +97,7 @@ BAD = {
     "another before": (tarred(FILES, extra=[tarfile.TarInfo("one.npy")]), "has another sha256"),
     "truncated gzip": (gzip.compress(GOOD)[:-1500], "damaged, cut short"),
     "damaged gzip": (gzip.compress(GOOD)[:40] + b"\0" * 900, "damaged, cut short"),
-    "no archive": (b"<html>Not Found</html>", "no tar"),
+    "no archive": (b"<html>Not Found</html>", "not a tar file"),
 }
 
 

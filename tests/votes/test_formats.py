@@ -170,7 +170,7 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
         (WIDE + "a,1,0,2\nb,1,0,2\n", "row 0 has 4 fields"),
         (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an empty entry"),
         (WIDE + "a,1,2\n ,1,2\n", "row 1 has no 'query_id'"),
-        ((WIDE + "a,1,2\n\xe9,1,2\n").encode("latin-1"), "line 3 is no UTF-8 text"),
+        ((WIDE + "a,1,2\n\xe9,1,2\n").encode("latin-1"), "line 3 is not UTF-8 text"),
         (WIDE.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     ],
 )
@@ -234,9 +234,9 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
         ('{"v":1,"w":2}\n{"v":"x","w":2}\n', "row 1 is the first whose column 'v' changed"),
         ('{"v":[1]}\n{"v":["x"]}\n', "row 1 is the first whose column 'v' changed"),
         ('{"a":1,"a":2}\n', "row 0 is the first whose column 'a' was specified twice"),
-        ('[{"a":1},5]', "row 1 is no JSON object"),
-        ('[{"a":1}', "row 0 is no JSON object"),
-        ("[" * 10**5, "row 0 is no JSON object"),
+        ('[{"a":1},5]', "row 1 is not a JSON object"),
+        ('[{"a":1}', "row 0 is not a JSON object"),
+        ("[" * 10**5, "row 0 is not a JSON object"),
         ('{"a":' * 10**5, "row 0 has over 64 open brackets"),
         ('{"a":{"b":1}}\n', "'a'"),
         ("{}\n", "no columns of votes"),
@@ -297,7 +297,7 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
     np.save(tmp_path / "v.npy", counts)
     for source in (tmp_path / "v.npy", counts):
         with (
-            pytest.raises(UsageError, match="`skip_rows` is no option of this format or of layout"),
+            pytest.raises(UsageError, match="`skip_rows` is not an option for this format"),
             open_votes(source, layout="counts", skip_rows=1),
         ):
             pass

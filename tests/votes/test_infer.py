@@ -137,7 +137,7 @@ def test_counts_are_read_rightly_or_not_at_all(classes, teachers, rows, seed, to
 def test_lists_with_gaps_and_the_numbers_of_unlisted_names_are_not_guessed(tmp_path):
     """Missing entries rule nothing out; and in CSV one word would make words of all numbers."""
     table = pa.table({"query_id": [1, 2, 3], "v": [[0, 9, 9], [9, 8], [7, None, 9]]})
-    assert "the layout cannot be told" in refused(table, teachers=3)
+    assert "the layout is not certain" in refused(table, teachers=3)
     rows = "".join(f"{q},2,{q % 3},{(q + 1) % 3}\n" for q in range(30))
     (tmp_path / "v.csv").write_text("query_id,ann,bob,eve\n" + rows)
     told = {"any_name": True, "teachers": 3}

@@ -1,8 +1,8 @@
 """Draw the tool's pictures from the sample votes: `python sample_votes/make_figures.py [FOLDER]`.
 
 The votes here are public, so the pictures may be shown; the tool cannot know that, and writes
-"secret" above every one that it draws. Two more are ours: what public guesses are worth, and what
-clocks that all teachers share.
+"secret" above every one that it draws. Three more are ours: what public guesses are worth, what
+clocks that all teachers share, and how many votes a query needs if many people vote on few.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import crowd
 import prior
 import tokens
 from ensembles import FOLDER
@@ -52,7 +53,7 @@ def main() -> None:
     for name, words in PICTURES.items():
         told = "drawn" if draw(name, words, folder) else "left out: make samples makes its votes"
         sys.stdout.write(f"{folder / name}: {told}\n")
-    for name, script in (("digits_prior.svg", prior), ("tokens.svg", tokens)):
+    for name, script in (("digits_prior.svg", prior), ("tokens.svg", tokens), ("crowd.svg", crowd)):
         path = folder / name
         path.write_bytes(encode_picture(script.picture(script.curves()), path))
         sys.stdout.write(f"{path}: drawn\n")

@@ -284,5 +284,5 @@ def test_a_checkpoint(seed, tmp_path):
     assert check(damaged(data), read, use, OutputError, UsageError)
     for other, told in ((7, "seed must be a text"), ("seven", "invalid literal")):
         run.write_bytes(sealed(data | {"seed": other}))
-        with pytest.raises(OutputError, match=f"no checkpoint that .* reads .*{told}.*; give an"):
+        with pytest.raises(OutputError, match=f"no checkpoint that .* read .*{told}.*; give an"):
             Checkpoint.of(folder, "a run", seed=None)

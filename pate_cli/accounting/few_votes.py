@@ -58,9 +58,14 @@ class FewVotes:
         check_whole("votes", self.votes)
 
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return numbers of moved and lone queries and of their answers, for every extreme case."""
+        """Return numbers of moved and lone queries and of their answers, for every extreme case.
+
+        A cost that is linear in these numbers is piecewise linear in the number of moved queries,
+        so it is largest at an end or where one of the limits below begins to hold.
+        """
         most = min(self.votes, queries)
-        moved = np.arange(most if self.assigned else 0, most + 1)
+        ends = [most, 0, 2 * most - queries, answers, 2 * most - answers]
+        moved = np.unique(np.clip(ends, most if self.assigned else 0, most))
         lone = np.minimum(2 * (most - moved), queries - moved)
         answered = np.minimum(moved, answers)
         return moved, lone, answered, np.minimum(lone, answers - answered)

@@ -56,6 +56,15 @@ def test_labels_are_right_as_often_as_it_says():
     assert found.labels_right["0.8"] == pytest.approx(np.mean(labels == 0), abs=0.02)
 
 
+def test_any_number_of_votes_takes_no_memory():
+    """An array with an entry for every possible vote would take over a hundred GB."""
+    told = refusal(UnreachableError, planned, teachers=1000, votes_per_teacher=2**31)
+    assert told.startswith("1000 teachers are too few for labels that are mostly right")
+    given = {"teachers": 300, "classes": 3, "mechanism": "gnmax", "sigma2": 20.0, "record": False}
+    with pate.Session(**given, votes_per_teacher=2**31, target_epsilon=1.0) as session:
+        assert 10 < session.remaining < 100
+
+
 def test_its_command_costs_what_it_says():
     for assigned in (False, True):
         told = {"teachers": 60, "votes_per_teacher": 3, "classes": 3, "assigned": assigned}

@@ -41,7 +41,15 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import check_neighbours
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
-from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, named_where_disjoint, total_of
+from pate_cli.disclosure.runs import (
+    Budget,
+    Outcome,
+    Run,
+    Spent,
+    named_where_disjoint,
+    people_of,
+    total_of,
+)
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import locked
@@ -120,6 +128,10 @@ class RecordPlace:
         told, *more = [*map(_ensemble_file, others), told]
         places = [*(path for path in more if path is not None), *known]
         found = cls.found(told, places, keys=keys, votes=name, accept_lost=accept_lost)
+        before = next((one.ensemble for one in recall(keys) if one.ensemble is not None), None)
+        if found.file is not None:
+            found.file.ensemble = ensemble or before
+            _refuse_same_votes(before, found.record.runs, ensemble, others)
         own = RecordFile(more[-1]) if more and more[-1] is not None else None
         signpost = own if own is not None and own.empty else None
         return replace(found, ensemble=ensemble, disjoint_from=others, signpost=signpost)
@@ -273,8 +285,8 @@ def _ensemble_file(name: str) -> Path:
     """Return the record of an ensemble: under its name, or where that file says it goes on."""
     if not _ENSEMBLE.fullmatch(name):
         raise UsageError(
-            "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
-            "letter or a digit"
+            f"{quoted(name)} is not the name of an ensemble: it has up to 100 letters, digits, "
+            "'.', '_' and '-', and the first one is a letter or a digit"
         )
     file = RecordFile(state_folder() / f"{name}.spent.json")
     while file.goes_on_in is not None:
@@ -324,6 +336,25 @@ def _refuse_lost(
     for file in files:
         if file is not chosen and file.goes_on_in not in known:
             file.refuse_run()
+
+
+def _refuse_same_votes(
+    before: str | None, runs: Sequence[Run], ensemble: str | None, others: Sequence[str]
+) -> None:
+    """Raise UsageError if the same votes ran as an ensemble that is declared disjoint.
+
+    Args:
+        before: the ensemble as which the votes last ran, if that is known.
+        runs: all runs of the record.
+        ensemble, others: its ensemble, and those that the run declares disjoint from it.
+    """
+    if ensemble is None or before not in {run.ensemble for run in runs} - {None}:
+        return
+    if not any(before in each for each in people_of(runs, ensemble, others)):
+        raise UsageError(
+            f"these votes ran as ensemble {before}, which is declared disjoint from {ensemble}; "
+            f"the same votes cannot be of both, so give `ensemble` {before}"
+        )
 
 
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:

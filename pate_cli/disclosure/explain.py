@@ -30,6 +30,7 @@ from pate_cli.disclosure.guarantee import (
     by_record,
     everything,
     premise_of,
+    runs_labelled,
     sentence,
     teachers_reached,
     votings,
@@ -274,7 +275,7 @@ def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training, disjoint = report.training, "" if spent is None else "; ".join(spent.disjoint)
-    voting = votings(rounds)
+    voting = votings([*rounds, *runs_labelled(report)])
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),

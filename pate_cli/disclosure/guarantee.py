@@ -41,11 +41,18 @@ def sentence(name: str, **told: Any) -> str:
 # --- who is protected ----------------------------------------------------------------------------
 
 
-def adjacency(rounds: Sequence[Settings], *, external: bool = False, disjoint: bool = False) -> str:
+def adjacency(
+    rounds: Sequence[Settings],
+    *,
+    earlier: Sequence[Settings] = (),
+    external: bool = False,
+    disjoint: bool = False,
+) -> str:
     """Return who is protected: how two neighbouring vote files may differ.
 
     Args:
         rounds: one or more rounds of the same teachers.
+        earlier: settings of all runs of the record, which the total includes.
         external: whether the total includes external parts, which protect single records.
         disjoint: whether ensembles in the record are declared disjoint.
     """
@@ -71,15 +78,24 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False, disjoint: b
     further = (("session", sessions), ("external", external), ("disjoint", disjoint))
     names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
     found = [sentence(name, **told) for name in names]
-    for each in votings(rounds):
+    every = (*rounds, *earlier)
+    for each in votings(every):
         own = "neighbours-assigned" if each.assigned else "neighbours-chosen"
         found.append(sentence(own, votes=each.votes))
+    if len({done.voting for done in every}) > 1:
+        found.append(sentence("neighbours-voting"))
     return " ".join(found)
 
 
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
     """Return the limits on the votes of a teacher in these rounds, each limit once."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
+
+
+def runs_labelled(report: ReportFacts) -> tuple[Settings, ...]:
+    """Return the settings of all runs of labels that a report lists; none without a record."""
+    runs = () if report.spent is None else report.spent.runs
+    return tuple(run.settings for run in runs if run.settings is not None)
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -105,7 +121,12 @@ def worded(report: Report) -> Report:
     told, disjoint = covers(report), report.spent is not None and bool(report.spent.disjoint)
     report = replace(
         report,
-        adjacency=adjacency(report.rounds, external=bool(report.external), disjoint=disjoint),
+        adjacency=adjacency(
+            report.rounds,
+            earlier=runs_labelled(report),
+            external=bool(report.external),
+            disjoint=disjoint,
+        ),
         covers=sentence("covers-untracked", covers=told) if report.spent is None else told,
         statements=tuple(_statements(report)),
         warnings=tuple(dict.fromkeys(_warnings(report))),
@@ -207,7 +228,7 @@ def _statements(report: Report) -> Iterator[Statement]:
         "released-epsilon": report.plan is not None,
         "by-group": bool(report.groups) and not tested,
         "by-record": report.record_epsilon is not None,
-        "few-votes": bool(votings(report.rounds)),
+        "few-votes": bool(votings([*report.rounds, *runs_labelled(report)])),
         "external": bool(report.external),
         TOTAL: spent is not None and (spent.count > 1 or report.total),
     }

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import Settings
-from pate_cli.files.document import Refusal, decoded, encoded
+from pate_cli.files.document import SPARING, Refusal, decoded, encoded
 from pate_cli.files.journal import Journal
 from pate_cli.votes.facts import PriorFacts
 
@@ -110,11 +110,13 @@ class Sighting:
         record: the absolute path of its file.
         lines: the number of its events.
         chain: the hash of all events.
+        ensemble: the ensemble of the votes with which it was seen; None without one.
     """
 
     record: str
     lines: int
     chain: str
+    ensemble: str | None = field(default=None, metadata=SPARING)
 
 
 class RecordFile:
@@ -125,6 +127,7 @@ class RecordFile:
         path: the path of the file, with links resolved.
         goes_on_in: the name of the record that took over its runs; None if it accepts runs itself.
         keys: keys by which the user finds it again, besides those of its path. SECRET.
+        ensemble: the ensemble of the votes with these keys; None without one.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -133,6 +136,7 @@ class RecordFile:
         self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
         self.keys: tuple[str, ...] = ()
+        self.ensemble: str | None = None
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
@@ -146,7 +150,8 @@ class RecordFile:
     @property
     def sighting(self) -> Sighting:
         """Return length and hash of the record, so that pate later notices a loss or a rollback."""
-        return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
+        lines, chain = self._journal.lines, self._journal.chain
+        return Sighting(str(self.path), len(lines), chain, self.ensemble)
 
     def tells_of(self, seen: Sighting) -> bool:
         """Return whether this record contains all lines that a sighting saw."""

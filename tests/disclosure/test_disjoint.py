@@ -245,6 +245,32 @@ def test_a_run_that_another_process_enters_in_between_is_not_lost(home):
     assert first.ensemble == late.ensemble == "november"
 
 
+def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
+    """Whichever of the two comes first, and wherever the file lies; others may be alike."""
+    np.save("here.npy", COUNTS)
+    np.save("other.npy", COUNTS[::-1])
+    told = "these votes ran as ensemble {}, which is declared disjoint from {}"
+
+    def of_file(name, ensemble, *apart):
+        asked = {"ensemble": ensemble, "disjoint_from": apart, **ASKED}
+        return pate.aggregate(name, "gnmax", **asked).report
+
+    of_file("here.npy", "october")
+    Path("here.npy").rename("moved.npy")
+    with pytest.raises(UsageError, match=told.format("october", "november")):
+        of_file("moved.npy", "november", "october")
+    assert of_file("other.npy", "november", "october").spent.count == 2
+    with pytest.raises(UsageError, match=told.format("november", "october")):
+        of_file("other.npy", "october")
+    assert of_file("moved.npy", "december").spent.count == 3
+    assert of_file("moved.npy", "october").spent.count == 4
+
+
+def test_a_name_that_is_none_is_said_as_it_was_given(home):
+    with pytest.raises(UsageError, match=r"^'\.\./x' is not the name of an ensemble"):
+        run("november", "../x")
+
+
 def test_sessions_of_two_ensembles_are_two(home):
     """They have the same settings and one record."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}

@@ -13,6 +13,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.settings import Training
+from pate_cli.disclosure.verification import FEW
 from pate_cli.votes.facts import Voting
 from refusals import refusal
 
@@ -80,6 +81,30 @@ def test_runs_compose_by_what_each_costs(tmp_path):
     assert pate.spent(record).total.epsilon == report.spent.epsilon
     total = pate.release(record).report
     assert [voting in total.adjacency for voting in ("at most 10", "at most 5")] == [True] * 2
+
+
+def test_a_total_says_whose_votes_are_few_in_earlier_runs(tmp_path):
+    """Its neighbours are those of all runs: an earlier one had few votes, the last one has not."""
+    record = tmp_path / "r.json"
+    run(record=record, assigned=True)
+    report = run(record=record, votes_per_teacher=None).report
+    assert report.claims("few-votes")
+    assert "One teacher votes on at most 10 queries of a run." in report.adjacency
+    assert "in a run that states none, a teacher may vote on every query" in report.adjacency
+    assert "was public and did not follow from votes" in said(report)
+    assert "in a run that states none" not in run().report.adjacency
+
+
+@pytest.mark.parametrize(("votes", "asked", "why"), [
+    (COUNTS, {"layout": "counts"}, "do not show who voted"),
+    (VOTES, {"assigned": True}, "only the public list shows"),
+    (VOTES, {}, None),
+])  # fmt: skip
+def test_verify_names_what_nobody_can_check(votes, asked, why):
+    found = pate.verify(run(votes=votes, **asked).report)
+    named = [each.detail for each in found.checks if each.name == FEW]
+    assert [why in each for each in named] == [True] * (why is not None)
+    assert found.holds
 
 
 def said(report):

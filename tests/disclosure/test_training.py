@@ -16,6 +16,7 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.settings import Training
+from pate_cli.disclosure.verification import TRAINING
 from refusals import refusal
 
 VOTES = np.array([[30, 6, 4], [20, 18, 2], [25, 10, 5], [38, 1, 1]] * 10)
@@ -44,6 +45,7 @@ def test_the_headline_is_amplified_once(asked):
     assert f"For one training record it is epsilon {report.record_epsilon:.4f}" in report.summary
     assert report.claims("by-record")
     assert report_of(report.facts) == report
+    assert TRAINING in pate.verify(report).unchecked
     plain = json.loads(report.to_json())["rounds"][0]
     assert plain["training"] == {"epsilon": 1.0, "delta": 1e-6}
 

@@ -257,9 +257,10 @@ def _accounts():
         f"{small} --max-queries 20 --ensemble clinics {fresh}",
         "spent --ensemble clinics # fresh",
     ]
+    june = small.replace("counts.npy", "swapped.npy")  # the same votes would be refused
     LINES["record: disjoint ensembles"] = [
         f"{small} --max-queries 20 --ensemble may {fresh}",
-        f"{small} --max-queries 30 --ensemble june --disjoint-from may --budget 1.2 {more}",
+        f"{june} --max-queries 30 --ensemble june --disjoint-from may --budget 1.2 {more}",
         "spent --ensemble june # fresh",
         f"{VERIFY} report2.report.json # fresh",
         "explain report2.report.json",

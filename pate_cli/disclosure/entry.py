@@ -122,6 +122,8 @@ class RecordPlace:
         known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
         told = told_record(record, ensemble)
+        if not isinstance(disjoint_from, Iterable):
+            raise ParameterError(f"`disjoint_from` must be names, got {quoted(disjoint_from)}")
         others = (disjoint_from,) if isinstance(disjoint_from, str) else tuple(disjoint_from)
         if ensemble in others:
             raise UsageError("`disjoint_from` must name other ensembles than `ensemble`")
@@ -283,7 +285,7 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 
 def _ensemble_file(name: str) -> Path:
     """Return the record of an ensemble: under its name, or where that file says it goes on."""
-    if not _ENSEMBLE.fullmatch(name):
+    if not isinstance(name, str) or not _ENSEMBLE.fullmatch(name):
         raise UsageError(
             f"{quoted(name)} is not the name of an ensemble: it has up to 100 letters, digits, "
             "'.', '_' and '-', and the first one is a letter or a digit"

@@ -320,6 +320,9 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
 
 def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
     """Yield for a summary how many votes of a teacher count, if there is a limit."""
+    if len({done.voting for done in rounds}) > 1:
+        yield "votes", sentence("votes-differ")
+        return
     for each in votings(rounds):
         yield "votes", sentence("votes-claimed" if each.claimed else "votes-kept", votes=each.votes)
 

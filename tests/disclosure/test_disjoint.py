@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError
 from pate_cli.disclosure.entry import Entry, RecordPlace, state_folder
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, people_of, plain_sums, total_of
 from pate_cli.disclosure.settings import Training
@@ -266,9 +266,13 @@ def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
     assert of_file("moved.npy", "october").spent.count == 4
 
 
-def test_a_name_that_is_none_is_said_as_it_was_given(home):
-    with pytest.raises(UsageError, match=r"^'\.\./x' is not the name of an ensemble"):
-        run("november", "../x")
+@pytest.mark.parametrize("wrong", ["../x", "", None, 5])
+def test_a_name_that_is_none_is_said_as_it_was_given(wrong, home):
+    with pytest.raises(UsageError) as raised:
+        run("november", wrong)
+    assert str(raised.value).startswith(f"{wrong!r} is not the name of an ensemble")
+    with pytest.raises(ParameterError, match="`disjoint_from` must be names, got 5"):
+        run("november", disjoint_from=5)
 
 
 def test_sessions_of_two_ensembles_are_two(home):

@@ -9,7 +9,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.accounting.few_votes import FewVotes
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.settings import Training
@@ -81,6 +81,7 @@ def test_runs_compose_by_what_each_costs(tmp_path):
     assert pate.spent(record).total.epsilon == report.spent.epsilon
     total = pate.release(record).report
     assert [voting in total.adjacency for voting in ("at most 10", "at most 5")] == [True] * 2
+    assert "The runs differ in how many votes of a teacher count" in total.summary
 
 
 def test_a_total_says_whose_votes_are_few_in_earlier_runs(tmp_path):
@@ -170,6 +171,17 @@ def test_a_session_that_states_too_little_is_found(tmp_path):
     less = dataclasses.replace(done, rule=dataclasses.replace(done.rule, epsilon=0.1))
     forged = report_of(dataclasses.replace(report.facts, rounds=(less,), spent=None))
     assert not pate.verify(forged).holds
+
+
+@pytest.mark.parametrize("votes", [2**31 + 1, 2**64, 10**400])
+def test_no_number_of_votes_makes_a_record_that_cannot_be_read(votes, tmp_path):
+    """JSON with such a number is refused, so one session would have closed the record to all."""
+    record = tmp_path / "s.json"
+    run(record=record)
+    asked = {"max_queries": 1, "record": record, "votes_per_teacher": votes}
+    told = refusal(ParameterError, pate.Session, **SESSION, **asked)
+    assert told.startswith("`votes_per_teacher` must be at most 2147483648")
+    assert pate.spent(record).total.epsilon < 1.0
 
 
 def test_forged_settings_have_no_proof_either():

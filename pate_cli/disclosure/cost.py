@@ -76,7 +76,7 @@ class Rows:
 
     @property
     def touched(self) -> tuple[int, int]:
-        """The most queries that one record changes, and their answers."""
+        """The largest numbers of queries and of answers that one record can change."""
         return touched(self.few, self.queries, self.max_answers)
 
     @property

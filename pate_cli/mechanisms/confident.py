@@ -151,7 +151,7 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The grid of the argmax, or of the rivals."""
+        """The grid of the columns, which is that of `rivals` if v and the score are tied."""
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:

@@ -95,7 +95,7 @@ class Ledger(Result):
         if not self.rounds:
             raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         if len({done.id for done in self.rounds}) < len(self.rounds):
-            raise LedgerError("a round is given twice; give every ledger once")
+            raise LedgerError("two ledgers have the same round; give every ledger once")
         check_alike(self.rounds)
 
     @property

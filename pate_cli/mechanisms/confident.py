@@ -458,7 +458,7 @@ class ConfidentGNMax(ScoredMechanism):
             yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors of a refusal and of an answer; None if they overflow.
+        """Return the moments of a refusal and of an answer as factors; None if they overflow.
 
         Let e^{cF} be the factor of the labels of an answer, and 1 + excess the factor of the test
         alone. The factor of a refusal is then 1 + excess − weight. If both are suprema over a cell

@@ -10,10 +10,10 @@ B_L(q0)], and the minima must not be negative. C1–C4, C7 and C8 hold for GNMax
 and B_U(q0) < 1, which the code checks.
 
 **Algorithm 4** for all rows and distances: max LS̃ over the histograms within d moves of a row. The
-code does not step vote by vote. A bisection over the distance finds where a row enters and leaves
-the relevant range of q. There q has a closed form, and costs are computed for these (row, distance)
-pairs only. For all other pairs the curve is 0 or the plateau. After the worst d moves of votes, q
-is the q of Proposition 19's n* and n**, for many rows at once (`Runs`).
+code does not try one distance after the other. A bisection over the distance finds where a row
+enters and leaves the relevant range of q. There q has a closed form, and costs are computed for
+these (row, distance) pairs only. For all other pairs the curve is 0 or the plateau. After the worst
+d moves of votes, q is the q of Proposition 19's n* and n**, for many rows at once (`Runs`).
 
 Runs are the winner's count, then the distinct counts of the other classes in descending order, with
 the number of classes for each. So rows with many empty classes become short. One step finds the

@@ -75,7 +75,7 @@ class Destination:
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
     ) -> Publication:
-        """Reserve all files before any private work: the labels last, so that they appear last.
+        """Reserve all files before any private work, the labels last: files appear in this order.
 
         Args:
             out: the transaction that they are part of.

@@ -149,7 +149,7 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
 
 def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
     kept("a.json")
-    message = "a round is given twice; give every ledger once"
+    message = "two ledgers have the same round; give every ledger once"
     refused(pate("release", "a.json", "a.json", "--report", "r.json"), 3, message)
     (folder / "copy.json").write_bytes((folder / "a.json").read_bytes())
     refused(pate("release", "a.json", "copy.json", "--report", "r.json"), 3, message)

@@ -213,7 +213,7 @@ def test_a_device_that_never_ends_is_no_ledger():
             "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; use "
             "the same `order` in all runs",
         ),
-        (make("a", seed=3), "a round is given twice; give every ledger once"),
+        (make("a", seed=3), "two ledgers have the same round; give every ledger once"),
     ],
     ids=["delta", "orders", "twice"],
 )

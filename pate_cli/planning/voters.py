@@ -31,6 +31,7 @@ _SHARES: Final = (0.6, 0.8, 0.95)
 _USUAL, _GOOD = 0.8, 0.95
 # The rule of thumb: this many times √k/ε votes on a query make so many labels right.
 _THUMB: Final = 22.0
+_LEAST: Final = 1e-4  # the smallest ε above 0 that is shown
 _SIGMAS, _PRECISION, _ROWS, _NODES = (0.5, 1e6), 1e-3, 500, 40
 
 
@@ -118,10 +119,12 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
     def good(votes: float) -> bool:
         return labels_right(_USUAL, round(votes), classes, sigma) >= _GOOD
 
-    start = 20.0 * math.sqrt(few.votes / 40.0) / target
+    start = 20.0 * math.sqrt(few.votes / 40.0) / max(target, _LEAST)
     sigma = least(lambda s: epsilon(s) <= target, start=start, within=_SIGMAS, precision=_PRECISION)
     sigma = math.ceil(sigma * 1000.0) / 1000.0
-    thumb, enough = math.ceil(_THUMB * math.sqrt(few.votes) / epsilon(sigma)), 0
+    # The ε of very much noise is rounded to 0.
+    thumb = math.ceil(_THUMB * math.sqrt(few.votes) / max(epsilon(sigma), _LEAST))
+    enough = 0
     if good(teachers):
         needed = least(good, start=thumb, within=(1.0, teachers), precision=0.01)
         enough = max(teachers * few.votes // math.ceil(needed), 1)

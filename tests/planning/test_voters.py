@@ -65,6 +65,13 @@ def test_any_number_of_votes_takes_no_memory():
         assert 10 < session.remaining < 100
 
 
+@pytest.mark.parametrize("target", [1e-9, 5e-324])
+def test_a_target_of_almost_nothing_needs_more_teachers(target):
+    asked = {"teachers": 100, "votes_per_teacher": 2, "target_epsilon": target}
+    told = refusal(UnreachableError, planned, **asked)
+    assert told.startswith("100 teachers are too few for labels that are mostly right")
+
+
 def test_its_command_costs_what_it_says():
     for assigned in (False, True):
         told = {"teachers": 60, "votes_per_teacher": 3, "classes": 3, "assigned": assigned}

@@ -150,8 +150,9 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
 def quoted_for(asked: Mapping[str, Any]) -> Quote:
     """Return what a run would cost at most; `asked` has the parameters of `aggregate`."""
     budget, progress = budget_of(asked), asked["progress"] or nothing_seen
-    # Without a budget there is no need to read the record.
-    record = RecordPlace() if budget is None else record_of(asked)
+    # Without a budget or a name of the teachers there is no need to read the record.
+    recorded = budget is not None or asked["ensemble"] is not None
+    record = record_of(asked) if recorded else RecordPlace()
     with requested(asked) as request:
         request, settings = promised(request, asked, record)
         found, forecast = quote_of(settings), foreseen(request, settings)
@@ -160,7 +161,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
             refuse_dear(settings, asked["max_epsilon"])
         except CeilingError as error:
             beware.append(f"The run itself needs --max-epsilon {shown(error.epsilon)}.")
-        if budget is not None:
+        if recorded:
             Entry(record, run_of(settings, RunKey.of(asked["seed"]), now()), budget=budget)
         progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):

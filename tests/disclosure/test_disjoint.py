@@ -222,8 +222,10 @@ def test_a_declaration_joins_records_and_must_name_one(home):
     """Also an ensemble that has a record of its own: its runs move, as to any other record."""
     run("october")
     run("november")
-    with pytest.raises(UsageError, match="names octobre, which has no run in the record"):
-        run("december", "octobre")
+    asked = {**ASKED, "ensemble": "december", "disjoint_from": "octobre"}
+    for verb in (pate.quote, pate.aggregate):
+        with pytest.raises(UsageError, match="names octobre, which has no run in the record"):
+            verb(COUNTS, "gnmax", **asked)
     with pytest.raises(UsageError, match="`disjoint_from` needs `ensemble`"):
         pate.aggregate(COUNTS, "gnmax", **ASKED, record="a.json", disjoint_from="october")
     with pytest.raises(UsageError, match="must name other ensembles"):

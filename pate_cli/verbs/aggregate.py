@@ -122,7 +122,9 @@ def _key(
     if folder is None:
         return RunKey.of(seed), None
     request.rows.read(request.mechanism)
-    run = request.described(settings, seed, [file.name for file in record.files])
+    # The record has the declarations of the run as it was entered.
+    where = ([file.name for file in record.files], record.ensemble, record.disjoint_from)
+    run = request.described(settings, seed, *where)
     kept = Checkpoint.of(folder, run, seed=seed)
     return kept.key, kept
 

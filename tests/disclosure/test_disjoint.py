@@ -277,6 +277,26 @@ def test_a_name_that_is_none_is_said_as_it_was_given(wrong, home):
         run("november", disjoint_from=5)
 
 
+def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(home, monkeypatch):
+    """Its report would state a total by other declarations than its record has."""
+    run("september")
+    run("october", "september")
+    kept = {"checkpoint": "kept", "into": "labels.csv"}
+    with monkeypatch.context() as patched:
+        patched.setattr(Entry, "settle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("november", "september", **kept)
+    with pytest.raises(UsageError, match="belongs to a run with other flags"):
+        run("november", "september", "october", **kept)
+    report = run("november", "september", **kept)
+    assert report.spent.count == 3
+    assert pate.verify(report, record=state_folder() / "september.spent.json").holds
+
+
+def interrupted(*_args, **_told):
+    raise KeyboardInterrupt
+
+
 def test_sessions_of_two_ensembles_are_two(home):
     """They have the same settings and one record."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}

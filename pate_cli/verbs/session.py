@@ -332,8 +332,9 @@ class Session:
             found = (run for run in record.runs if run.session == digest and run.ensemble in mine)
             return next(found, None)
 
-        def refuse_known(record: SpendRecord) -> None:
-            if known(record) is not None:
+        def refuse_known(_: SpendRecord) -> None:
+            # A session of a record that this one takes over is not continued; it stays charged.
+            if file is not None and known(file.record) is not None:
                 raise _EnteredError
 
         if file is None or known(file.record) is None:
@@ -350,6 +351,11 @@ class Session:
             run = known(file.record)
             if run is None:
                 raise LedgerError(f"{file.name}: somebody removed this session from the record")
+            if not set(place.disjoint_from) <= set(run.disjoint_from):
+                raise UsageError(
+                    "`disjoint_from` cannot change in a session: it was opened with "
+                    f"{' and '.join(run.disjoint_from) or 'none'}"
+                )
             self._learn(file.asked(run))
             return run
 

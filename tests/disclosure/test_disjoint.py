@@ -309,6 +309,24 @@ def test_sessions_of_two_ensembles_are_two(home):
     assert pate.spent(ensemble="october").total.epsilon == session.rule.epsilon
 
 
+def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
+    """Those of a record that is taken over are paid for, and begin anew."""
+    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
+
+    def asked(ensemble, *apart):
+        with pate.Session(ensemble=ensemble, disjoint_from=apart, **given) as session:
+            session.ask([40, 0], id="a")
+        return len(pate.spent(ensemble=ensemble).runs)
+
+    assert [asked("october"), asked("november")] == [1, 1]
+    assert asked("november", "october") == 3
+    assert asked("november", "october") == asked("november") == 3
+    for other in ("september", "nobody"):
+        told = "cannot change in a session: it was opened with october"
+        with pytest.raises(UsageError, match=told):
+            asked("november", "october", other)
+
+
 def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
     """A budget alone decides the target: another month has all of it."""
     votes = np.random.default_rng(5).multinomial(40, [0.9, 0.1], size=30)

@@ -56,8 +56,14 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
     form = resources.files("pate_cli.disclosure").joinpath("registry.json")
     # YAML 1.1 takes 1e-05 for a text, and 1.0e-05 for a number.
     delta = re.sub(r"^(\d+)e", r"\1.0e", json.dumps(report.delta))
-    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in told.items()}
+    texts = {name: _text(value) for name, value in told.items()}
     return Template(form.read_text(encoding="utf-8")).substitute(texts, delta=delta)
+
+
+def _text(value: Any) -> str:
+    """Return a value as JSON; YAML refuses or changes letters that cannot be printed."""
+    found = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in found)
 
 
 def blanks(entry: Any, path: str = "") -> Iterator[str]:

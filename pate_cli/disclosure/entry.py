@@ -65,7 +65,7 @@ _LARGEST: Final = 1 << 16
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where the record of some teachers is, even if it has not begun; without a file there is none.
+    """The place of the record of some teachers, even before it begins; without a file it is empty.
 
     Attributes:
         file: the record.

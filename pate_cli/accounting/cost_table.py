@@ -33,7 +33,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
     widened,
 )
-from pate_cli.core.arrays import Floats, Ints, column_ends, each_once
+from pate_cli.core.arrays import Floats, Ints, each_once
 
 _CHUNK_CELLS = 2_000_000
 
@@ -183,8 +183,8 @@ def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
 
     Numbers sort faster than cells.
     """
-    low, high = column_ends(cells)
-    sizes = high - low + 1
+    low = cells.min(axis=0)
+    sizes = cells.max(axis=0) - low + 1
     if math.prod(sizes.tolist()) < np.iinfo(np.int64).max:
         # `np.ravel_multi_index` takes at most 64 columns, and there may be one column per class.
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]

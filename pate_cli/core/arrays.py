@@ -55,28 +55,6 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
     return np.unique(values, return_counts=True, axis=axis)[0]
 
 
-# For so few columns, numpy's own reductions take five times as long.
-_SHORT: Final = 32
-
-
-def row_max(values: Ints) -> Ints:
-    """Return the largest number of each row, [rows]; there is at least one column."""
-    if values.shape[1] > _SHORT:
-        return np.asarray(values.max(axis=1))
-    most = values[:, 0].copy()
-    for column in values.T[1:]:
-        np.maximum(most, column, out=most)
-    return most
-
-
-def column_ends(values: Ints) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest number of each column; there is at least one row."""
-    if values.shape[1] > _SHORT:
-        return values.min(axis=0), values.max(axis=0)
-    low, high = zip(*((column.min(), column.max()) for column in values.T), strict=True)
-    return np.array(low), np.array(high)
-
-
 @dataclass(frozen=True, eq=False)
 class SparseCounts:
     """Vote histograms that only store the classes with votes. SECRET.

@@ -33,7 +33,6 @@ from pate_cli.core.arrays import (
     SparseCounts,
     dense,
     each_once,
-    row_max,
 )
 from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
 from pate_cli.core.errors import ParameterError, UsageError
@@ -639,4 +638,4 @@ def noisy_argmax(
 def plurality(counts: Histograms) -> Ints:
     """Return max_j n_j per query."""
     votes = counts.counts if isinstance(counts, SparseCounts) else counts
-    return row_max(votes).astype(np.int64, copy=False)
+    return votes.max(axis=1).astype(np.int64, copy=False)

@@ -121,21 +121,22 @@ class RecordPlace:
         # Beside a pattern of names there is no place for a record, but its files may have one.
         known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
-        told = told_record(record, ensemble)
+        own = told_record(record, ensemble)
         if not isinstance(disjoint_from, Iterable):
             raise ParameterError(f"`disjoint_from` must be names, got {quoted(disjoint_from)}")
         others = (disjoint_from,) if isinstance(disjoint_from, str) else tuple(disjoint_from)
         if ensemble in others:
             raise UsageError("`disjoint_from` must name other ensembles than `ensemble`")
-        told, *more = [*map(_ensemble_file, others), told]
-        places = [*(path for path in more if path is not None), *known]
-        found = cls.found(told, places, keys=keys, votes=name, accept_lost=accept_lost)
+        # The record of the first of these ensembles takes over the records of the others.
+        told = [path for path in (*map(_ensemble_file, others), own) if path is not None]
+        first, places = next(iter(told), None), [*told[1:], *known]
+        found = cls.found(first, places, keys=keys, votes=name, accept_lost=accept_lost)
         before = next((one.ensemble for one in recall(keys) if one.ensemble is not None), None)
         if found.file is not None:
             found.file.ensemble = ensemble or before
             _refuse_same_votes(before, found.record.runs, ensemble, others)
-        own = RecordFile(more[-1]) if more and more[-1] is not None else None
-        signpost = own if own is not None and own.empty else None
+        moved = RecordFile(own) if others and own is not None else None
+        signpost = moved if moved is not None and moved.empty else None
         return replace(found, ensemble=ensemble, disjoint_from=others, signpost=signpost)
 
     @classmethod

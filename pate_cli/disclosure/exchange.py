@@ -29,7 +29,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pate_cli.accounting.conversion import conversion_cost, significant_up
+from pate_cli.accounting.composition import Curves
+from pate_cli.accounting.conversion import significant_up
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.words import Adjacency
@@ -98,7 +99,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
 def converted(curve: Stated, delta: float) -> float:
     """Return the ε that other accountants get from an RDP curve by itself at δ, nats."""
-    return float(np.min(np.array(curve.rdp) + conversion_cost(np.array(curve.orders), delta=delta)))
+    return Curves(np.array(curve.orders), np.array(curve.rdp)).epsilon(delta=delta)
 
 
 def dp_event(report: Described) -> Any:
@@ -173,7 +174,7 @@ def _released(report: Described) -> tuple[Cost, str]:
         raise UsageError(why)
     if cost.pairs or facts.passed is not None:
         # A failed test has a smaller ε, which is that of its outcome and of no mechanism.
-        tested = facts.rounds[0].tested if len(facts.rounds) == 1 else None
+        tested = facts.tested
         epsilon = read.data_independent.epsilon if tested is None else tested.epsilon
         raise UsageError(
             f"this report has no RDP curve, only an (epsilon, delta); state it to others as "

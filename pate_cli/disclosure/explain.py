@@ -27,10 +27,10 @@ from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
 from pate_cli.disclosure.guarantee import (
     TOTAL,
     against_a_guess,
+    all_settings,
     by_record,
     everything,
     premise_of,
-    runs_labelled,
     sentence,
     teachers_reached,
     votings,
@@ -274,8 +274,8 @@ def _protected(report: Report, named: str | None) -> Iterator[str]:
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
-    training, disjoint = report.training, "" if spent is None else "; ".join(spent.disjoint)
-    voting = votings([*rounds, *runs_labelled(report)])
+    training, disjoint = report.training, "; ".join(report.disjoint)
+    voting = votings(all_settings(report))
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),

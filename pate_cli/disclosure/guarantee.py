@@ -44,7 +44,7 @@ def sentence(name: str, **told: Any) -> str:
 def adjacency(
     rounds: Sequence[Settings],
     *,
-    earlier: Sequence[Settings] = (),
+    every: Sequence[Settings],
     external: bool = False,
     disjoint: bool = False,
 ) -> str:
@@ -52,7 +52,7 @@ def adjacency(
 
     Args:
         rounds: one or more rounds of the same teachers.
-        earlier: settings of all runs of the record, which the total includes.
+        every: these rounds, and all runs of labels of the record, which the total includes.
         external: whether the total includes external parts, which protect single records.
         disjoint: whether ensembles in the record are declared disjoint.
     """
@@ -78,7 +78,6 @@ def adjacency(
     further = (("session", sessions), ("external", external), ("disjoint", disjoint))
     names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
     found = [sentence(name, **told) for name in names]
-    every = (*rounds, *earlier)
     for each in votings(every):
         own = "neighbours-assigned" if each.assigned else "neighbours-chosen"
         found.append(sentence(own, votes=each.votes))
@@ -92,10 +91,10 @@ def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
 
 
-def runs_labelled(report: ReportFacts) -> tuple[Settings, ...]:
-    """Return the settings of all runs of labels that a report lists; none without a record."""
+def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
+    """Return the settings of a report's rounds, and of all runs of labels that it lists."""
     runs = () if report.spent is None else report.spent.runs
-    return tuple(run.settings for run in runs if run.settings is not None)
+    return (*report.rounds, *(run.settings for run in runs if run.settings is not None))
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -118,14 +117,14 @@ def by_record(facts: ReportFacts) -> bool:
 
 def worded(report: Report) -> Report:
     """Return a report with all sentences that follow from its facts and numbers."""
-    told, disjoint = covers(report), report.spent is not None and bool(report.spent.disjoint)
+    told = covers(report)
     report = replace(
         report,
         adjacency=adjacency(
             report.rounds,
-            earlier=runs_labelled(report),
+            every=all_settings(report),
             external=bool(report.external),
-            disjoint=disjoint,
+            disjoint=bool(report.disjoint),
         ),
         covers=sentence("covers-untracked", covers=told) if report.spent is None else told,
         statements=tuple(_statements(report)),
@@ -170,8 +169,7 @@ def promise(report: Report) -> str:
 
 def _chosen(report: Report) -> str:
     """Return the premise of a total, to end a sentence with."""
-    disjoint = report.spent is not None and report.spent.disjoint
-    return sentence("chosen-disjoint" if disjoint else "chosen")
+    return sentence("chosen-disjoint" if report.disjoint else "chosen")
 
 
 def everything(report: Report) -> tuple[float, float, str]:
@@ -228,12 +226,12 @@ def _statements(report: Report) -> Iterator[Statement]:
         "released-epsilon": report.plan is not None,
         "by-group": bool(report.groups) and not tested,
         "by-record": report.record_epsilon is not None,
-        "few-votes": bool(votings([*report.rounds, *runs_labelled(report)])),
+        "few-votes": bool(votings(all_settings(report))),
         "external": bool(report.external),
         TOTAL: spent is not None and (spent.count > 1 or report.total),
     }
     names["sum"] = names[TOTAL]
-    names["disjoint"] = spent is not None and bool(spent.disjoint)
+    names["disjoint"] = bool(report.disjoint)
     every = spent is not None and all(run.claimed for run in spent.runs)
     bounds = {"by-group": ("g", "delta"), TOTAL: ("spent.epsilon", "spent.delta")}
     bounds |= {"released-epsilon": ("sanitized", "delta"), "sum": ("spent.sum_epsilon", "d")}

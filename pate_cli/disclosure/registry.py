@@ -38,7 +38,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
     """
     if not explanation.promised:
         raise UsageError(f"a register cannot list this report: {explanation.headline()}")
-    tested = report.rounds[0].tested if len(report.rounds) == 1 and not report.total else None
+    tested = report.tested
     told = {
         "title": explanation.title,
         "labels": sentence(

@@ -215,6 +215,16 @@ class ReportFacts:
         return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None
 
     @property
+    def tested(self) -> TargetPlan | None:
+        """The target of a single run that has a release test; None without a test."""
+        return None if self.target is None else self.rounds[0].tested
+
+    @property
+    def disjoint(self) -> tuple[str, ...]:
+        """The declarations in `spent` that ensembles are disjoint, in words."""
+        return () if self.spent is None else self.spent.disjoint
+
+    @property
     def refused(self) -> bool:
         """Return whether the labels failed their release test, so that none are released."""
         return self.passed is False

@@ -28,7 +28,7 @@ from pate_cli.core.words import LabelFormat, MechanismName
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import answer_faults, report_of, run_of, stated, textbook_steps
 from pate_cli.disclosure.figures import pair
-from pate_cli.disclosure.guarantee import runs_labelled, votings
+from pate_cli.disclosure.guarantee import all_settings, votings
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run, RunKind, Spent
@@ -285,15 +285,15 @@ def _secret(report: Report) -> Iterator[Check]:
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
     if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "nobody can see whether the votes or private data shaped them")
-    voting = votings([*report.rounds, *runs_labelled(report)])
+    voting = votings(all_settings(report))
     if any(each.claimed for each in voting):
         yield Check(FEW, OPEN, "votes in counts, and votes in a session, do not show who voted")
     elif any(each.assigned for each in voting):
         yield Check(FEW, OPEN, "only the public list shows who may vote on which query")
     if report.record_epsilon is not None:
         yield Check(TRAINING, OPEN, "only whoever trained the teachers knows it")
-    if report.spent is not None and report.spent.disjoint:
-        told = "; ".join(report.spent.disjoint)
+    if report.disjoint:
+        told = "; ".join(report.disjoint)
         yield Check(DISJOINT, OPEN, f"nobody can see whether a person's data reached both: {told}")
 
 

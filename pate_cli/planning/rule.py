@@ -38,7 +38,7 @@ SEARCHED_ROWS: Final = 450
 """Rows of a made-up model, for a search."""
 
 # The search aims at a higher pass probability, because quick costs may be off.
-_SURE, _MIN_AGREEMENT, _STRIDES, _HALVINGS = 0.95, 0.88, 2, 1
+_SURE, _MIN_AGREEMENT, _HALVINGS = 0.95, 0.88, 1
 # With fewer votes than this quick costs are off by more than a few per cent.
 _FEW_VOTES = 40
 # Estimates of the worst case are off by at most this factor.
@@ -309,8 +309,8 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
         return goal.best(votes, [(mechanism, costs, np.unique(rows))], within=within)[0]
 
     found = best(asked or 1, asked or most, _COARSE)
-    for within in (_WIDE, _NARROW) if asked is None else ():
-        found = best(found.rows / within, found.rows * within, _FINE)
+    for factor in (_WIDE, _NARROW) if asked is None else ():
+        found = best(found.rows / factor, found.rows * factor, _FINE)
     about = costs.untested(target)
     if target.reachable and found.rows > _WORST_OFF * about:
         return found

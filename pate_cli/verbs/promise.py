@@ -308,16 +308,16 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         UnreachableError: the pass probability is smaller; the message says what would pass.
     """
     target = settings.tested
-    if target is None or least == 0.0 or settings.voting is not None:
+    if target is None or least == 0.0:
         return
     from pate_cli.planning.forecast import what_would_pass
 
     best = 0.0
     for rough in (True, False):
         found = foreseen(request, settings, rough=rough)
-        best = 0.0 if found is None else found.best_chance
-        if best >= least + (_ROUGH_BY if rough else 0.0):
+        if found is None or found.best_chance >= least + (_ROUGH_BY if rough else 0.0):
             return
+        best = found.best_chance
     fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
     advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
     if fewer:

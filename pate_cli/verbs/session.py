@@ -327,17 +327,18 @@ class Session:
                 "`record` False nothing is kept, and a query that is asked again is paid for again"
             )
 
-        def known(record: SpendRecord) -> Run | None:
+        def known() -> Run | None:
+            # A session of a record that this one takes over is not continued; it stays charged.
+            runs = () if file is None else file.record.runs
             mine = (None, place.ensemble)  # another ensemble may have the same settings
-            found = (run for run in record.runs if run.session == digest and run.ensemble in mine)
+            found = (run for run in runs if run.session == digest and run.ensemble in mine)
             return next(found, None)
 
         def refuse_known(_: SpendRecord) -> None:
-            # A session of a record that this one takes over is not continued; it stays charged.
-            if file is not None and known(file.record) is not None:
+            if known() is not None:
                 raise _EnteredError
 
-        if file is None or known(file.record) is None:
+        if file is None or known() is None:
             asks = {"asks": most, "few": settings.few}
             rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, **asks)
             settings = replace(settings, rule=rule)
@@ -348,7 +349,7 @@ class Session:
             if file is None:
                 return new
         with held([file]):
-            run = known(file.record)
+            run = known()
             if run is None:
                 raise LedgerError(f"{file.name}: somebody removed this session from the record")
             if not set(place.disjoint_from) <= set(run.disjoint_from):

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pate_cli.accounting.few_votes import Few, summed, touched
+from pate_cli.accounting.few_votes import CostSum, Few, summed, touched
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
@@ -304,7 +304,7 @@ class CostTable(ABC):
         If a teacher votes on few queries, both are sums over the largest ones.
         """
         return Price(
-            rdp=summed(few, self.cost(tally.cells), tally.weights),
+            rdp=float(summed(few, self.cost(tally.cells), tally.weights)),
             distances=distances,
             curve=sensitivity_curve(
                 self.blocks,
@@ -328,14 +328,14 @@ class CostTable(ABC):
             distances=distances,
         )
 
-    def profile(self, tally: Tally, distances: Ints) -> Floats:
+    def profile(self, tally: Tally, distances: Ints, few: Few = None) -> Floats:
         """Return u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
-        total = np.zeros(distances.size)
+        total = CostSum(few, distances.size)
         step = max(1, _MOST_COSTS // distances.size)
         for start in range(0, len(tally.cells), step):
             part = slice(start, start + step)
-            total += self.within(tally.cells[part], distances) @ tally.weights[part]
-        return total
+            total.add(self.within(tally.cells[part], distances), tally.weights[part])
+        return total.total
 
 
 def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floats]) -> Floats:

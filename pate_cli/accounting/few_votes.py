@@ -89,34 +89,60 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
     return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
 
 
-def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Floats, Ints]:
-    """Return the costs of the K costliest queries, and how many queries have each of them.
+def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
+    """Return which states hold the K costliest queries, and how many of these are in each of them.
 
-    K is the most queries that a voter touches, so their sum bounds what one voter changes
-    (THEORY.md, 26.4). Another call may combine the result with further
-    queries at no loss.
+    K is the most queries that a voter touches, so the sum of their costs bounds what one voter
+    changes (THEORY.md, 26.4).
 
     Args:
         few: the promise.
-        costs: costs of queries, of each kind in a row, [kinds, states], nats.
-        numbers: how many queries are in each state, [kinds, states].
+        costs: the cost of a query in each state, [..., states], nats.
+        numbers: how many queries are in each state, [states] or [..., states].
 
     Returns:
-        [kinds, at most K] each.
+        Places of states, the costliest first, and numbers of queries, [..., at most K] each.
     """
-    most = touched(few, int(np.max(numbers.sum(axis=1), initial=0)), 0)[0]
-    order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
-    reached = np.cumsum(np.take_along_axis(numbers, order, axis=1), axis=1)
-    kept = np.diff(np.minimum(reached, most), axis=1, prepend=0)
-    return np.take_along_axis(costs, order, axis=1), kept
+    most = touched(few, int(np.max(numbers.sum(axis=-1), initial=0)), 0)[0]
+    places = np.argsort(-costs, axis=-1, kind="stable")[..., :most]
+    reached = np.take_along_axis(np.broadcast_to(numbers, costs.shape), places, axis=-1)
+    kept = np.minimum(np.cumsum(reached, axis=-1), most)
+    return places, np.diff(kept, axis=-1, prepend=0)
 
 
-def summed(few: Few, costs: Floats, numbers: Ints) -> float:
-    """Return the sum of the costs of queries; with a limit, of the K costliest queries only."""
+def summed(few: Few, costs: Floats, numbers: Ints) -> Floats:
+    """Return the sum of the costs of queries, [...]; with a limit, of the K costliest ones only.
+
+    The arguments are as in `costliest`.
+    """
     if few is None:
-        return float(costs @ numbers)
-    kept, number = costliest(few, costs[None], numbers[None])
-    return float((kept * number).sum())
+        return np.asarray(costs @ numbers)
+    places, kept = costliest(few, costs, numbers)
+    return np.asarray((np.take_along_axis(costs, places, axis=-1) * kept).sum(axis=-1))
+
+
+class CostSum:
+    """The sum of costs of queries that come in parts: of all, or of the K costliest. SECRET."""
+
+    def __init__(self, few: Few, kinds: int) -> None:
+        """Begin with no queries, whose costs are of so many kinds."""
+        self._few, self._all = few, np.zeros(kinds)
+        self._costs, self._numbers = np.zeros((kinds, 0)), np.zeros((kinds, 0), dtype=np.int64)
+
+    def add(self, costs: Floats, numbers: Ints) -> None:
+        """Add queries with costs [kinds, states], as many in each state as `numbers` [states]."""
+        if self._few is None:
+            self._all += costs @ numbers
+            return
+        every = np.hstack([self._numbers, np.broadcast_to(numbers, costs.shape)])
+        costs = np.hstack([self._costs, costs])
+        places, self._numbers = costliest(self._few, costs, every)
+        self._costs = np.take_along_axis(costs, places, axis=1)
+
+    @property
+    def total(self) -> Floats:
+        """Return the sum, [kinds], nats."""
+        return self._all + (self._costs * self._numbers).sum(axis=1)
 
 
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:

@@ -10,6 +10,7 @@ import typer
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View, drawn, promised
+from pate_cli.core.errors import UsageError
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
@@ -28,9 +29,11 @@ def plan(
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
     """
+    if plot is not None and asked["votes_per_teacher"] is not None:
+        raise UsageError("a plan with `votes_per_teacher` has no picture; leave out `plot`")
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
-        found: Any = verbs.plan(**asked)  # which says no picture of voters is asked for
+        found: Any = verbs.plan(**asked)
         if plot is not None:
             from pate_cli.planning.plan import POINTS
 

@@ -4,6 +4,9 @@ The tight cost of a query is one Rényi divergence of all its steps together. "t
 of the test alone, and "argmax" is the rest. The published analysis may be used instead. Votes are
 read twice: for the total cost at every order, and for the cost of each query at the best order.
 
+If teachers vote on few queries, only the costliest queries count, at every order: as many as one
+teacher can change. The cost of these is the one that a ledger or a release test would charge.
+
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
 For a target, the result includes the pass probability, the smallest target and the largest number
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.few_votes import Few, costliest, touched
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
@@ -33,7 +37,6 @@ from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
 from pate_cli.planning import words
-from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -103,12 +106,36 @@ TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
 """The sharp and sound analysis: Rényi divergences and the sharp conversion."""
 
 
-def _sum_of_steps(
-    analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, batch: VoteBatch
+def _steps_that_count(
+    few: Few,
+    analysis: CostAnalysis,
+    orders: Floats,
+    mechanism: ScoredMechanism,
+    batch: VoteBatch,
 ) -> dict[str, Floats]:
-    """Return the cost of a batch by step, summed over queries, [orders] each, nats."""
-    steps = analysis.steps(mechanism, batch.counts, orders)
-    return {step: costs.sum(axis=1) for step, costs in steps.items()}
+    """Return the cost of a batch by step, with one column for all queries or for each that counts.
+
+    Arrays [orders, columns], nats.
+    """
+    return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
+
+
+def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
+    """Return costs [orders, queries] by step, summed, or of the costliest queries at each order."""
+    if few is None:
+        return {step: costs.sum(axis=1, keepdims=True) for step, costs in steps.items()}
+    total = np.sum(list(steps.values()), axis=0)
+    places, _ = costliest(few, total, np.ones(total.shape[1], dtype=np.int64))
+    return {step: np.take_along_axis(costs, places, axis=1) for step, costs in steps.items()}
+
+
+def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
+    """Return the costs of all parts that count, summed, [orders] for each step, nats."""
+    found: dict[str, Floats] = {}
+    for part in parts:
+        every = {step: np.hstack([found[step], costs]) for step, costs in part.items() if found}
+        found = _that_count(few, every or part)
+    return {step: costs.sum(axis=1) for step, costs in found.items()}
 
 
 def _queries_of(
@@ -154,11 +181,12 @@ class VoteCost(Result):
         max_answers: k2, the public cap on answers.
         delta: δ.
         orders: Rényi orders, [orders].
-        steps: sums over queries by step of the mechanism, [orders] each, nats.
+        steps: sums over queries that count by step of the mechanism, [orders] each, nats.
         by_orders: ε at each order, [orders], nats.
         queries: every query at the best order, as `queries_at` has them.
         worst_case: the worst-case ε of the labels alone.
         target: the results for a target, if one was stated; see `measure_target`.
+        costliest_queries: how many queries count, if teachers vote on few; else None.
         prior: whether a prior votes, too.
         unmatched: votes in words that match no name; None if votes are not texts.
     """
@@ -173,12 +201,13 @@ class VoteCost(Result):
     queries: Columns
     worst_case: Figure
     target: Mapping[str, Any] | None = None
+    costliest_queries: int | None = None
     prior: bool = False
     unmatched: Unmatched | None = None
 
     @property
     def rdp(self) -> Floats:
-        """Return the cost of all queries at each order, [orders], nats."""
+        """Return the cost of all queries that count at each order, [orders], nats."""
         return np.sum(list(self.steps.values()), axis=0)
 
     @property
@@ -245,7 +274,7 @@ class VoteCost(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return costs by step, by order and in bins of queries; JSON-ready."""
-        worst = self.worst_case
+        worst, few = self.worst_case, self.costliest_queries
         return {
             "schema_version": 1,
             "releasable": False,
@@ -253,6 +282,7 @@ class VoteCost(Result):
             "mechanism": dict(self.mechanism),
             "queries": self.queries["cost"].size,
             "max_answers": self.max_answers,
+            **({} if few is None else {"costliest_queries": few}),
             "expected_answers": self.expected_answers,
             "epsilon": self.epsilon,
             "order": self.order,
@@ -310,6 +340,7 @@ def measure_cost(
     delta: float,
     max_answers: int | None = None,
     analysis: CostAnalysis = TIGHT,
+    few: Few = None,
     target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
@@ -322,13 +353,13 @@ def measure_cost(
         delta: δ in (0, 1).
         max_answers: k2, the public cap on answers; none if left out.
         analysis: how queries are charged.
+        few: the limit on the votes of one teacher; None if there is no limit.
         target, unmatched: further results to include.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
-    steps: dict[str, Floats] = {}
-    for part in votes.over(mechanism, functools.partial(_sum_of_steps, analysis, orders)):
-        steps = {step: steps.get(step, 0.0) + costs for step, costs in part.items()}
+    parts = votes.over(mechanism, functools.partial(_steps_that_count, few, analysis, orders))
+    steps = _added(few, parts)
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])
     return VoteCost(
@@ -340,8 +371,9 @@ def measure_cost(
         steps=steps,
         by_orders=by_orders,
         queries=queries_at(analysis, votes, mechanism, order=best),
-        worst_case=Cost(delta, (Rows(mechanism, votes.queries, cap),)).of_curves,
+        worst_case=Cost(delta, (Rows(mechanism, votes.queries, cap, few),)).of_curves,
         target=target,
+        costliest_queries=None if few is None else touched(few, votes.queries, cap)[0],
         prior=mechanism.prior_weight > 0,
         unmatched=unmatched,
     )
@@ -354,6 +386,7 @@ def measure_target(
     *,
     queries: int,
     max_answers: int,
+    few: Few = None,
 ) -> dict[str, Any]:
     """Return the pass probabilities of a target on the first rows of some votes. SECRET.
 
@@ -362,6 +395,7 @@ def measure_target(
         mechanism: the aggregator.
         plan: the target, whose bound is settled.
         queries, max_answers: k1 and k2 of the run.
+        few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
         A mapping, ready for JSON. It has the target and the pass probability of these rows. Its
@@ -378,7 +412,7 @@ def measure_target(
     looked, places = Tally.with_places(
         np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
     )
-    always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
+    always = Cost(plan.delta, (Rows(mechanism, queries, max_answers, few),)).own.epsilon
     cap = max_answers if max_answers < queries else looked.queries
 
     @functools.cache
@@ -391,10 +425,11 @@ def measure_target(
         orders = coin_orders(plan.bound, mechanism, at.orders)
         costs = np.stack([by_state(order) for order in orders.tolist()])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-        return QueryCosts(orders, costs, worst, None, places, looked.queries)
+        return QueryCosts(orders, costs, worst, None, places, looked.queries, few)
 
     def chance(at: TargetPlan, rows: int, costs: QueryCosts) -> float:
-        most = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=costs.orders)
+        shape = {"queries": rows, "answers": min(rows, cap)}
+        most = mechanism.worst_rdp(**shape, orders=costs.orders, few=few)
         return float(costs.pass_probability(at, np.array([rows]), ceiling=most[None])[0, 0])
 
     def of_asked(at: TargetPlan, costs: QueryCosts) -> float:
@@ -486,7 +521,12 @@ class Compared(Result):
 
 
 def compare_at(
-    votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
+    votes: AskedRows,
+    build: Callable[[int], Mechanism],
+    *,
+    answers: float,
+    delta: float,
+    few: Few = None,
 ) -> dict[str, Any]:
     """Ask a mechanism row by row until its expected number of answers reaches a number.
 
@@ -495,6 +535,7 @@ def compare_at(
         build: makes the mechanism for a number of refusals, if it counts refusals.
         answers: the common number of answers.
         delta: δ in (0, 1).
+        few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
         A mapping with the number of rows that had to be asked, their expected answers (fewer if the
@@ -505,7 +546,7 @@ def compare_at(
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
-        asked, expected, agreeing, rdp = _asked(votes, mechanism, answers)
+        asked, expected, agreeing, rdp = _asked(votes, mechanism, answers, few)
         afforded = getattr(mechanism, "refusals", None)
         needed = max(1, math.ceil(asked - expected))
         if afforded in (None, needed):
@@ -520,11 +561,11 @@ def compare_at(
     if isinstance(mechanism, ScoredMechanism):
         by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
         cap = min(asked, math.ceil(answers))
-        worst = Cost(delta, (Rows(mechanism, asked, cap),)).of_curves
+        worst = Cost(delta, (Rows(mechanism, asked, cap, few),)).of_curves
         epsilon, order = worst.least(by_orders.min()), float(TIGHT_ORDERS[by_orders.argmin()])
         most = worst.epsilon
     elif isinstance(mechanism, ComposedMechanism):
-        most = mechanism.privacy(max(asked, 1), delta).epsilon
+        most = mechanism.privacy(max(touched(few, asked, 0)[0], 1), delta).epsilon
     return {
         "mechanism": mechanism.name,
         "queries": asked,
@@ -551,14 +592,16 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 
 
 def _asked(
-    votes: AskedRows, mechanism: Mechanism, wanted: float
+    votes: AskedRows, mechanism: Mechanism, wanted: float, few: Few
 ) -> tuple[int, float, float, Floats]:
     """Return how many rows give the wanted expected answers, and the sums of `_seen` over them."""
-    asked, sums = 0, np.zeros(1)
+    asked, expected, agreeing, parts = 0, 0.0, 0.0, []
     for seen in votes.over(mechanism, OnCounts(_seen)):
-        missing = wanted - sums[0] - 1e-9
+        missing = wanted - expected - 1e-9
         taken = seen[:, : int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1]
-        asked, sums = asked + taken.shape[1], sums + taken.sum(axis=1)
-        if sums[0] >= wanted - 1e-9:
+        asked, expected = asked + taken.shape[1], expected + float(taken[0].sum())
+        agreeing += float(taken[1].sum())
+        parts.append(_that_count(few, {"rdp": taken[2:]}))
+        if expected >= wanted - 1e-9:
             break
-    return asked, float(sums[0]), float(sums[1]), sums[2:]
+    return asked, expected, agreeing, _added(few, parts)["rdp"]

@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.few_votes import Few, summed
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
@@ -253,6 +254,7 @@ class QueryCosts:
             None for a file.
         places: the state of each row of a file in order, [rows]; not used for made-up votes.
         available: how many rows of a file these rows stand for.
+        few: for a file, the limit on the votes of one teacher; None if there is no limit.
     """
 
     orders: Floats
@@ -261,6 +263,7 @@ class QueryCosts:
     weights: Floats | None
     places: Ints
     available: int
+    few: Few = None
 
     def pass_probability(
         self, target: TargetPlan, rows: Ints, *, ceiling: Floats | None = None
@@ -301,6 +304,8 @@ class QueryCosts:
         looked = self.places.size
         seen = np.clip(np.round(rows * (looked / self.available)), 1, looked).astype(np.int64)
         number = [np.bincount(self.places[:each], minlength=self.costs.shape[-1]) for each in seen]
+        if self.few is not None:
+            return np.stack([summed(self.few, self.costs, each) for each in number])
         return np.tensordot(np.array(number) * (rows / seen)[:, None], self.costs, axes=(1, 2))
 
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:

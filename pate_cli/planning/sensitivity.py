@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import Price, TallySum
+from pate_cli.accounting.few_votes import Few
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.said import Said
@@ -27,7 +28,7 @@ _NOWHERE = np.zeros(0)
 
 
 def price_votes(
-    votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float
+    votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float, few: Few = None
 ) -> tuple[Price, Floats]:
     """Return cost and LS_d of all queries at one order, and the largest cost within d votes.
 
@@ -36,6 +37,7 @@ def price_votes(
         mechanism: the aggregator.
         order: λ > 1.
         beta: determines how many distances are kept.
+        few: the limit on the votes of one teacher; all of these are then of the costliest queries.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -43,7 +45,7 @@ def price_votes(
         parts.add(part)
     tally = parts.total
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
-    return table.price(tally, distances), table.profile(tally, distances[:_NEAR])
+    return table.price(tally, distances, few), table.profile(tally, distances[:_NEAR], few)
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,6 +44,11 @@ def of_cost(result: dict[str, Any]) -> Said:
         f"({bound['method']})",
         "bold",
     )
+    if "costliest_queries" in result:
+        yield Line(
+            f"only the {result['costliest_queries']} costliest queries count, because one teacher "
+            "changes no more"
+        )
     if "target" in result:
         yield from _on_target(result["target"])
     for name, words in _PRIOR.items():

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pate_cli.accounting.few_votes import Few
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan, settled_bound
-from pate_cli.mechanisms import CLASSES, MechanismChoice
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning.cost import (
     MOMENT_ORDERS,
@@ -58,10 +59,12 @@ def compared(asked: Mapping[str, Any]) -> Compared:
     with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
         choice = choice.with_student(lambda given: student(given, request.file))
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
+        few = request.few()
         rows = [
-            _compared(request, other, matched)
+            _compared(request, other, matched, few)
             for name in CLASSES
             if (other := choice.among(name)).takes(request.file.classes)
+            and (few is None or mechanism_class(name).takes_few_votes)
         ]
         return Compared(tuple(rows), matched, request.delta)
 
@@ -72,7 +75,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     `asked` has the parameters of `signatures.smooth_sensitivity`.
     """
     with requested(asked) as request:
-        scored = request.scored
+        scored, few = request.scored, request.few(asked["analysis"])
         plan = choose_plan(
             ReleaseKind.UPPER,
             [(scored, request.queries)],
@@ -83,7 +86,8 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
         paper, queries = published(asked["analysis"]), request.queries
         if paper is not None:
             return paper.sensitivity(request.rows, scored, plan, queries=queries)
-        price, within = price_votes(request.rows, scored, order=plan.order, beta=plan.beta)
+        numbers = {"order": plan.order, "beta": plan.beta}
+        price, within = price_votes(request.rows, scored, **numbers, few=few)
         return Sensitivity.of(price, plan, scored, queries=queries, within=within)
 
 
@@ -103,6 +107,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
         orders=tried,
         delta=request.delta,
         analysis=TIGHT if paper is None else paper.cost,
+        few=request.few(asked["analysis"]),
         **told,
     )
 
@@ -119,14 +124,17 @@ def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
         replace(plan, bound=bound),
         queries=request.queries,
         max_answers=request.max_answers,
+        few=request.few(),
     )
 
 
-def _compared(request: Request, choice: MechanismChoice, answers: float) -> dict[str, Any]:
+def _compared(
+    request: Request, choice: MechanismChoice, answers: float, few: Few
+) -> dict[str, Any]:
     """Return the cost of one mechanism at this expected number of answers."""
     request = request.under(choice)
 
     def build(refusals: int) -> Mechanism:
         return request.under(choice.affording(refusals)).mechanism
 
-    return compare_at(request.rows, build, answers=answers, delta=request.delta)
+    return compare_at(request.rows, build, answers=answers, delta=request.delta, few=few)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from pate_cli.accounting.few_votes import Few
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.stamps import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName
@@ -87,6 +88,24 @@ class Request:
                 "epsilon"
             )
         return self.mechanism
+
+    def few(self, analysis: Analysis | str = Analysis.TIGHT) -> Few:
+        """Return the limit on the votes of one teacher; None if there is no limit.
+
+        Raises:
+            ParameterError: there is no proof for such teachers with this mechanism or analysis.
+        """
+        if self.file.facts.voting is None:
+            return None
+        return Settings(
+            mechanism=self.mechanism.parameters(),
+            queries=self.queries,
+            max_answers=self.max_answers,
+            delta=self.delta,
+            private=True,
+            analysis="composition" if self.composed else Analysis(analysis).value,
+            **self.file.facts.of_round,
+        ).few
 
     def under(self, choice: MechanismChoice) -> Request:
         """Return this request with another mechanism, without a prior if that one takes none."""
@@ -181,7 +200,10 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
             file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         if file.facts.voting is not None and "votes_per_teacher" not in asked:
-            raise UsageError("only `aggregate` and `quote` can use `votes_per_teacher`")
+            raise UsageError(
+                "`tune` cannot search for teachers who vote on few queries; `plan` finds noise for "
+                "them, and `cost` prices settings on these votes"
+            )
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = _with_prior(file, asked, queries)

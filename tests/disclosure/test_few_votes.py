@@ -152,15 +152,6 @@ def test_what_has_no_proof_is_refused(mechanism, asked, told):
     assert text == f"`votes_per_teacher` cannot be used with {told}"
 
 
-@pytest.mark.parametrize("verb", [pate.cost, pate.compare, pate.smooth_sensitivity])
-def test_verbs_that_know_nothing_of_it_refuse(verb):
-    asked = {"mechanism": "gnmax", "sigma2": 20.0}
-    with pate.open_votes(VOTES, **SAID) as votes:
-        told = "only `aggregate` and `quote` can use `votes_per_teacher`"
-        assert refusal(UsageError, verb, votes, **asked) == told
-        assert refusal(UsageError, pate.tune, votes, target_epsilon=1) == told
-
-
 def test_a_session_that_states_too_little_is_found(tmp_path):
     """Its rule is priced by few votes, and by no fewer than it has."""
     asked = {**SESSION, "votes_per_teacher": 5, "record": tmp_path / "s.json"}

@@ -21,6 +21,7 @@ from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.said import Line, Pairs, Said
 from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.figures import shown
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of
@@ -82,7 +83,7 @@ class VoterPlan(Result):
         """Return the plan in a few words."""
         votes = f"{self.teachers} teachers with {self.votes_per_teacher} votes each"
         on_each = f"{self.votes_per_query} on each of {self.queries} queries"
-        return f"{votes}, {on_each}: epsilon {self.epsilon:.4f} at delta {self.delta:g}"
+        return f"{votes}, {on_each}: epsilon {shown(self.epsilon)} at delta {self.delta:g}"
 
     def said(self) -> Said:
         """Return the expected labels, the number of votes that they need, and the command."""

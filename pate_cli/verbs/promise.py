@@ -82,23 +82,17 @@ def promised(
         UsageError: keywords contradict each other or the votes.
         UnreachableError: the target is out of reach.
     """
-    target = _target(asked, record)
+    target = _target({**asked, "votes_per_teacher": request.file.facts.voting}, record)
     if target is not None and request.composed is None:
         request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
     mechanism, queries = request.mechanism, request.queries
     _check_delta(request)
     plan = None if target is not None else _sanitizer(request, asked)
-    analysis = "tight" if plan is None else plan.analysis.value
-    settings = Settings(
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=request.max_answers,
+    settings = request.settings(
+        Analysis.TIGHT if plan is None else plan.analysis,
         private=asked["seed"] is None,
-        delta=request.delta,
-        analysis=analysis if request.composed is None else "composition",
         sanitizer=plan,
         training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
-        **request.file.facts.of_round,
     )
     if target is None:
         return request, settings

@@ -97,15 +97,19 @@ class Request:
         """
         if self.file.facts.voting is None:
             return None
+        return self.settings(analysis, private=True).few
+
+    def settings(self, analysis: Analysis | str, **beside: Any) -> Settings:
+        """Return the settings of a run; `beside` has those that are not of the request."""
         return Settings(
             mechanism=self.mechanism.parameters(),
             queries=self.queries,
             max_answers=self.max_answers,
             delta=self.delta,
-            private=True,
             analysis="composition" if self.composed else Analysis(analysis).value,
             **self.file.facts.of_round,
-        ).few
+            **beside,
+        )
 
     def under(self, choice: MechanismChoice) -> Request:
         """Return this request with another mechanism, without a prior if that one takes none."""

@@ -161,3 +161,11 @@ def test_votes_that_are_open_keep_their_limit_and_tune_refuses_them():
         assert found.epsilon == pate.cost(VOTES, "gnmax", **SAID).epsilon
         told = refusal(UsageError, pate.tune, votes, target_epsilon=1)
         assert told.startswith("`tune` cannot search for teachers who vote on few queries")
+
+
+def test_a_budget_of_open_votes_is_no_target_either(tmp_path):
+    """Without a limit a budget alone is the target; with one the public rule has no settings."""
+    asked = {"mechanism": "gnmax", "budget": 50.0, "delta": 1e-5, "record": tmp_path / "r.json"}
+    wanted = pate.quote(VOTES, **READ, **asked).epsilon
+    with pate.open_votes(VOTES, **READ) as votes:
+        assert pate.quote(votes, **asked).epsilon == wanted

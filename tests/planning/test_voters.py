@@ -72,6 +72,14 @@ def test_a_target_of_almost_nothing_needs_more_teachers(target):
     assert told.startswith("100 teachers are too few for labels that are mostly right")
 
 
+@pytest.mark.parametrize(("target", "told"), [(1e-9, "epsilon 0 "), (0.0003, "epsilon 0.0003 ")])
+def test_a_small_epsilon_is_not_rounded_to_zeros(target, told):
+    """With so much noise that no event differs by more than delta, epsilon is 0 and not nearly."""
+    found = planned(teachers=1000, votes_per_teacher=20, queries=50, target_epsilon=target)
+    assert told in found.headline()
+    assert found.epsilon <= target
+
+
 def test_its_command_costs_what_it_says():
     for assigned in (False, True):
         told = {"teachers": 60, "votes_per_teacher": 3, "classes": 3, "assigned": assigned}

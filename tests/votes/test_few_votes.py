@@ -7,10 +7,12 @@ import pyarrow as pa
 import pytest
 
 from opened import by_hand, counts_of, read, refused
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes import matrix
 from pate_cli.votes.facts import Voting
 from pate_cli.votes.layouts import long
+from pate_cli.votes.opening import open_votes
+from refusals import refusal
 
 K, CLASSES = 3, 4
 GIVEN = {"classes": CLASSES, "teachers": 9, "votes_per_teacher": K}
@@ -132,3 +134,12 @@ def test_scores_are_refused():
     scores = random.random((5, 9, CLASSES))
     told = {"teachers": 9, "votes_per_teacher": 2, "layout": "scores"}
     assert "cannot be used with layout scores" in refused(scores, UsageError, **told)
+
+
+def test_open_votes_keep_their_limit_and_take_no_other():
+    with open_votes(LABELS, layout="labels", **GIVEN) as file:
+        for told in ({"votes_per_teacher": 2}, {"assigned": True}):
+            text = refusal(ParameterError, read, file, **told)
+            assert text == "the array is already open; give `open_votes` these options"
+        with open_votes(file) as again:
+            assert again.facts.voting == Voting(K)

@@ -42,13 +42,14 @@ class Planted:
     old: str
     new: str
 
-    def plant(self, package: Path) -> None:
-        """Change a copy of the package; ValueError unless the text occurs exactly once."""
-        source = package / self.module
-        text = source.read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.module} holds {text.count(self.old)} times {self.old!r}")
-        source.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+def plant(package: Path, module: str, old: str, new: str) -> None:
+    """Change a copy of the package; ValueError unless the text occurs exactly once."""
+    source = package / module
+    text = source.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise ValueError(f"{module} holds {text.count(old)} times {old!r}")
+    source.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def find_planted(bug: Planted, share: float = 1.0) -> Finding:
@@ -56,7 +57,7 @@ def find_planted(bug: Planted, share: float = 1.0) -> Finding:
     with TemporaryDirectory() as folder:
         copy = Path(folder) / _PACKAGE.name
         shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        bug.plant(copy)
+        plant(copy, bug.module, bug.old, bug.new)
         words = ["case", bug.case, "--share", str(share)]
         run = subprocess.run(
             [sys.executable, "-m", "audit", *words],

@@ -1,0 +1,190 @@
+"""Planted changes that break a promise: which of them do the tests notice?
+
+mutants.toml lists, for each file of the package, the tests that cover it and the changes: why a
+change is unsound, the text that is replaced, and the new text. A change of its own may name other
+tests. `equivalent` lists changes that break no promise, each with the reason; they are not run.
+
+The tests run on a copy of the tree with one change at a time. A change is caught if a test fails,
+or if the tests do not end within the time limit. In the end the tests that failed run once more
+without any change, because a test that always fails proves nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from audit.planted import plant
+
+TREE: Final = Path(__file__).resolve().parents[2]
+TABLE: Final = Path(__file__).with_name("mutants.toml")
+_COPIED: Final = ("pate_cli", "tests", "sample_votes")
+_PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no")
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file of the package.
+
+    Attributes:
+        module: the path of the file in the package.
+        why: what becomes unsound, or why nothing does.
+        old, new: the text that occurs once, and the text that replaces it.
+        tests: files or folders of tests, below tests; empty for an equivalent change.
+    """
+
+    module: str
+    why: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The file and the reason."""
+        return f"{self.module}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """How the tests ended with a change: by a failed test, after too long, or not at all."""
+
+    mutant: Mutant
+    word: str
+    seconds: float
+    test: str = ""
+
+
+def mutants_of(table: Path = TABLE) -> tuple[list[Mutant], list[Mutant]]:
+    """Return the changes that must be caught, and the equivalent ones."""
+    wanted, equivalent = [], []
+    for module, told in tomllib.loads(table.read_text(encoding="utf-8")).items():
+        for why, old, new, *tests in told.get("mutants", ()):
+            wanted.append(Mutant(module, why, old, new, tuple(tests or told["tests"])))
+        equivalent += [Mutant(module, *each) for each in told.get("equivalent", ())]
+    return wanted, equivalent
+
+
+def copied(copy: Path) -> Path:
+    """Make a copy of what the tests need, whose modules are compiled, and return it."""
+    for name in _COPIED:
+        shutil.copytree(TREE / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TREE / "pyproject.toml", copy)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", copy / "pate_cli"], check=True)
+    return copy
+
+
+def run_tests(copy: Path, tests: Iterable[str], limit: float | None) -> tuple[int, str]:
+    """Return the exit code and the output of pytest; TimeoutExpired if it takes too long."""
+    paths = [copy, copy / "tests", copy / "tests" / "support"]
+    told = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
+    told |= {"OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(copy.parent)}
+    words = [sys.executable, "-m", "pytest", *_PYTEST, *tests]
+    with subprocess.Popen(
+        words,
+        cwd=copy,
+        env={**os.environ, **told},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # so that it ends together with the processes that it started
+    ) as run:
+        try:
+            output, _ = run.communicate(timeout=limit)
+        except BaseException:
+            os.killpg(run.pid, 9)
+            raise
+    return run.returncode, output
+
+
+def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
+    """Plant a change in the copy, run its tests, and restore the file."""
+    file, began = copy / "pate_cli" / mutant.module, time.monotonic()
+    before = file.read_bytes()
+    plant(copy / "pate_cli", mutant.module, mutant.old, mutant.new)
+    try:
+        code, output = run_tests(copy, [f"tests/{each}" for each in mutant.tests], limit)
+    except subprocess.TimeoutExpired:
+        return Found(mutant, "hangs", time.monotonic() - began)
+    finally:
+        file.write_bytes(before)
+    seconds = time.monotonic() - began
+    if code == 0:
+        return Found(mutant, "SURVIVED", seconds)
+    failed = _FAILED.search(output)
+    if failed is None:
+        raise RuntimeError(f"{mutant.name}: pytest ended with {code}\n{output[-2000:]}")
+    return Found(mutant, "caught", seconds, failed[1])
+
+
+def all_tried(mutants: Iterable[Mutant], workers: int, limit: float) -> Iterator[Found]:
+    """Yield how each change ended; then raise RuntimeError if a test fails without a change."""
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        copies: queue.Queue[Path] = queue.Queue()
+        for number in range(workers):
+            copies.put(copied(Path(folder, str(number), "tree")))
+
+        def one(mutant: Mutant) -> Found:
+            copy = copies.get()
+            try:
+                return tried(mutant, copy, limit)
+            finally:
+                copies.put(copy)
+
+        failed = set()
+        for found in pool.map(one, mutants):
+            failed.add(found.test)
+            yield found
+        proof = sorted(failed - {""})
+        code, output = run_tests(copies.get(), proof, None) if proof else (0, "")
+        if code:
+            raise RuntimeError(f"a test fails without any change\n{output[-2000:]}")
+
+
+def main() -> None:
+    """Read the command line; exit with 1 if a change survives."""
+    parser = argparse.ArgumentParser(prog="audit.mutants", description=__doc__)
+    parser.add_argument("word", nargs="?", default="", help="only changes whose name has it")
+    parser.add_argument("--every", type=int, default=1, help="only the first of so many changes")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each change")
+    parser.add_argument("--tests", nargs="*", help="run these instead of the tests in the table")
+    asked = parser.parse_args()
+    wanted, equivalent = mutants_of()
+    wanted = [each for each in wanted if asked.word in each.name][:: asked.every]
+    if asked.tests:
+        wanted = [Mutant(m.module, m.why, m.old, m.new, tuple(asked.tests)) for m in wanted]
+    ended = []
+    for found in all_tried(wanted, asked.workers, asked.limit):
+        ended.append(found)
+        if found.word != "caught" or asked.word:
+            sys.stdout.write(f"{found.word} ({found.seconds:.0f} s): {found.mutant.name}\n")
+            sys.stdout.write(f"    {found.test}\n" if found.test and asked.word else "")
+            sys.stdout.flush()
+    for each in equivalent:
+        sys.stdout.write(f"equivalent: {each.name}\n")
+    words = [found.word for found in ended]
+    survived = words.count("SURVIVED")
+    sys.stdout.write(
+        f"{len(ended)} changes ran: {len(ended) - survived} caught ({words.count('hangs')} because "
+        f"the tests did not end), {survived} survived. {len(equivalent)} more are equivalent.\n"
+    )
+    raise SystemExit(1 if survived else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -71,13 +71,17 @@ docs: $(STAMP)
 	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write $(PAGE)
 
 # Claimed epsilon beside what draws prove, and the same with planted bugs; tests/audit/README.md.
-.PHONY: audit audit-planted
+.PHONY: audit audit-planted mutants
 
 audit: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m audit claims '$(CASE)'
 
 audit-planted: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m audit planted '$(CASE)'
+
+# Changes that break a promise, one of EVERY; EVERY=1 plants all of them, which takes hours.
+mutants: $(STAMP)
+	PYTHONPATH=.:tests:tests/support $(BIN)/python -m audit.mutants '$(CASE)' --every $(or $(EVERY),8)
 
 # Damaged and odd input of every kind, ROUNDS seeds each; minutes; tests/fuzz/README.md.
 .PHONY: fuzz

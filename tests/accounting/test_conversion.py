@@ -16,6 +16,7 @@ from pate_cli.accounting.conversion import (
     gaussian_delta,
     gaussian_epsilon,
     round_up,
+    significant_up,
 )
 from pate_cli.core.errors import ParameterError
 from slices import tries
@@ -74,6 +75,12 @@ def test_rounding_never_goes_down(value, digits):
     assert Decimal(rounded) - Decimal(value) <= Decimal(10) ** -digits * (1 + Decimal("1e-9"))
     assert rounded == round(rounded, digits)
     assert round_up(rounded, digits=digits) == rounded
+
+
+@given(value=st.floats(1e-12, 1e6), digits=st.integers(1, 12))
+def test_significant_digits_never_go_down(value, digits):
+    found = significant_up(value, digits=digits)
+    assert value <= found <= value * (1.0 + 10.0 ** (1 - digits) + 1e-15)
 
 
 def test_nearby_values_print_alike():

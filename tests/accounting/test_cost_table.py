@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pate_cli.accounting import cost_table
 from pate_cli.accounting.cost_table import ScoreTable, Tally, costs_within
 from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.mechanisms.gnmax import GNMax
 
 
 @pytest.mark.parametrize("columns", [1, 2, 61, 64, 65, 200, 1_000])
@@ -35,7 +36,7 @@ def test_nodes_past_the_cap_cost_it_unseen(height):
 
     def bound(scores):
         seen.append(scores.size)
-        wobble = 1e-7 * np.sin(1e5 * scores)
+        wobble = 1e-3 * np.sin(1e5 * scores)  # dips where the cost rises by less
         return np.minimum(np.exp(scores) + wobble, np.exp(height))
 
     whole = ScoreTable(10.0, grid, bound).values
@@ -73,6 +74,27 @@ def test_plain_loops(rows: int, size: int, stride: int, seed: int, chunk: int) -
         for (v, k), value in zip(cells, line, strict=True):
             column = min(k + d * stride, size - 1)
             assert value == cost[max(v - d, 0) : v + d + 1, column].max()
+
+
+def test_queries_add_up(monkeypatch):
+    """Cost, sensitivity, its ceiling and the profile are sums over queries, also equal ones."""
+    mechanism, distances = GNMax(20, 3, sigma2=4.0), np.arange(7)
+    table = mechanism.cost_table(5.0)
+    counts = np.array([[20, 0, 0], [9, 8, 3], [9, 8, 3], [9, 8, 3], [12, 5, 3], [7, 7, 6]])
+    each = [Tally.of(cell[None]) for cell in mechanism.cells_of(counts, table.grid)]
+    whole = Tally.total(each)
+    assert (whole.queries, len(whole.cells)) == (6, 4)
+    alone = [table.price(one, distances) for one in each]
+    found, twice = table.price(whole, distances), Tally.total([whole, whole])
+    doubled = [found + found, found.scaled(2.0), table.price(twice, distances)]
+    for name in ("rdp", "curve", "ceiling"):
+        wanted = sum(getattr(one, name) for one in alone)
+        np.testing.assert_allclose(getattr(found, name), wanted, rtol=1e-9)
+        for price in doubled:
+            np.testing.assert_allclose(getattr(price, name), 2.0 * wanted, rtol=1e-9)
+    lines = sum(table.within(one.cells, distances)[:, 0] for one in each)
+    monkeypatch.setattr(cost_table, "_MOST_COSTS", 2 * distances.size)
+    np.testing.assert_allclose(table.profile(whole, distances), lines, rtol=1e-12)
 
 
 def test_nothing_asked() -> None:

@@ -85,7 +85,7 @@ def naive_at(lattice, local, v, k, distance, *, blocks):
 
 
 @st.composite
-def lattices(draw):
+def lattices(draw, step=0.1):
     block = draw(st.integers(1, 3))
     stride = block * draw(st.integers(1, 3))
     size = block * draw(st.integers(1, 6))
@@ -93,7 +93,7 @@ def lattices(draw):
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     # Rare jumps, so that maxima sit in few cells and a window off by one misses them.
     steps = random.exponential(size=(rows, size)) * (random.random((rows, size)) < 0.3)
-    grid = ScoreGrid(step=0.1, stride=stride, block=block, first=-3, size=size)
+    grid = ScoreGrid(step=step, stride=stride, block=block, first=-3, size=size)
     return Lattice(np.cumsum(steps, axis=1), grid, draw(st.integers(1, 4)))
 
 
@@ -108,6 +108,16 @@ def test_blocks_round_windows_outwards_and_no_further(lattice):
         block = [naive_at(lattice, local, v, k, d, blocks=True) for d in distances]
         assert np.all(found[v, k] >= np.array(cell))
         np.testing.assert_allclose(found[v, k], block, rtol=1e-12, atol=3 * TINY)
+
+
+@given(lattices(step=0.002))
+@settings(max_examples=tries(60))
+def test_narrow_blocks_are_joined_outwards(lattice):
+    local, distances = naive_local(lattice), range(6)
+    found = lattice.per_cell(distances)
+    for v, k in lattice.all_cells():
+        cell = [naive_at(lattice, local, v, k, d, blocks=False) for d in distances]
+        assert np.all(found[v, k] >= np.array(cell))
 
 
 @given(lattices())

@@ -148,14 +148,24 @@ def test_nothing_lies_beyond_where_a_test_costs_nothing():
     assert beyond_of(free, asks=5, most=1.0) is None
 
 
+def test_growth_is_that_of_the_largest_line_and_at_least_one():
+    """However many cases there are; a session that stops asking keeps its moment."""
+    refuse, answer = np.zeros(3000), np.full(3000, 0.5)
+    moments = QueryMoments(3.0, refuse, answer, answer_cost=0.1)
+    assert moments.growth(np.array([0.0, 1.0, 5.0])).tolist() == [1.0, 1.0, 2.5]
+    refuse[-1] = 1.5
+    assert moments.growth(np.array([0.0, 1.0])).tolist() == [1.5, 2.0]
+
+
 @given(
     st.integers(0, 300),
     st.integers(0, 300),
     st.floats(1e-4, 1.0),
     st.floats(0.0, 2.0),
-    st.floats(0.0, 20.0),
+    st.floats(-1.0, 20.0),
 )
-def test_so_many_more_are_allowed_whatever_comes_out(asked, answers, test, answer, budget):
+def test_so_many_more_are_allowed_whatever_comes_out(asked, answers, test, answer, left):
+    budget = max(asked * test + answers * answer + left, 0.0)
     beyond = Beyond(5.0, test, answer, budget)
     further = beyond.further(asked, answers)
     if further:
@@ -163,6 +173,12 @@ def test_so_many_more_are_allowed_whatever_comes_out(asked, answers, test, answe
         assert beyond.further(asked + 1, answers + 1) >= further - 1
     assert beyond.spent(asked + further + 1, answers + further + 1) > budget * (1.0 - 1e-12)
     assert beyond.most <= MOST_ASKED
+
+
+def test_a_thousandth_too_much_is_not_allowed():
+    beyond = Beyond(5.0, 0.001, 0.0, 1.0)
+    assert beyond.allows(1000, 0)
+    assert not beyond.allows(1001, 0)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +189,9 @@ def test_costs_of_a_rule_are_at_least_nothing(numbers):
 
 
 def test_a_rule_is_priced_at_its_own_order():
-    refusal(ParameterError, log_growth, mnist(9.5), asks=2, beyond=Beyond(3.0, 0.1, 0.1, 1.0))
+    for order in (3.0, 12.0):
+        other = Beyond(order, 0.1, 0.1, 1.0)
+        refusal(ParameterError, log_growth, mnist(9.5), asks=2, beyond=other)
 
 
 def test_moments_that_overflow_allow_nothing_beyond():

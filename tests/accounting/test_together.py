@@ -82,10 +82,11 @@ def test_between_what_is_known_and_the_sum(stated, rho):
 
 
 def test_a_curve_alone_is_converted_as_ever():
-    curves = Curves(ORDERS, ORDERS * 0.01)
-    assert epsilon_together(NONE, curves, delta=1e-5) == pytest.approx(
-        curves.epsilon(delta=1e-5), rel=1e-6
-    )
+    curves, c = Curves(ORDERS, ORDERS * 0.01), ORDERS - 1.0
+    conversion = np.log(c / ORDERS) - (np.log(1e-5) + np.log(ORDERS)) / c
+    known = np.min(ORDERS * 0.01 + conversion)
+    assert curves.epsilon(delta=1e-5) == pytest.approx(known, rel=1e-9)
+    assert epsilon_together(NONE, curves, delta=1e-5) == pytest.approx(known, rel=1e-6)
     curves = Curves(ORDERS, ORDERS * 0.01, mu=math.sqrt(0.02))
     known = gaussian_epsilon(mu=math.sqrt(0.02), delta=1e-5)
     assert epsilon_together(NONE, curves, delta=1e-5) == pytest.approx(known, rel=1e-6)
@@ -104,6 +105,9 @@ def test_too_many_different_parts_are_added_flat():
     stated = 0.01 + 1e-4 * np.arange(40)  # 2^40 outcomes
     found = epsilon_together(stated, None, delta=1e-5)
     assert stated.sum() * 0.5 < found <= stated.sum() + 1e-8
+    often = epsilon_together(np.repeat(stated, 50), None, delta=1e-5)
+    known = optimal_composition(2000, epsilon=stated.min(), delta=0.0, total_delta=1e-5)
+    assert often >= known.epsilon  # each of them is at least the smallest
 
 
 @pytest.mark.parametrize("stated", [[-0.1], [math.inf], [math.nan]])

@@ -21,6 +21,7 @@ from audit import bounds
 from audit.bounds import by_bins, by_outcome, by_row, lower_bound, proven
 from audit.cases import LABELS, RUNS, Case, Finding, LabelCase, ReleaseCase, TargetCase
 from audit.exact import gaussian_pair_delta
+from audit.mutants import mutants_of
 from audit.planted import PLANTED, find_planted
 from audit.sessions import SESSIONS, GameCase, PlayedCase, RealCase
 from audit.table import CASES
@@ -147,6 +148,19 @@ def test_bugs_fit_the_sources(bug):
     text = (Path(pate_cli.__file__).parent / bug.module).read_text(encoding="utf-8")
     assert text.count(bug.old) == 1
     assert bug.case in CASES
+
+
+def test_mutants_fit_the_sources():
+    """Each text occurs once, changes have different names, and their tests are there."""
+    wanted, equivalent = mutants_of()
+    package, tests = Path(pate_cli.__file__).parent, Path(__file__).parents[1]
+    modules = {mutant.module for mutant in [*wanted, *equivalent]}
+    texts = {name: (package / name).read_text(encoding="utf-8") for name in modules}
+    for mutant in [*wanted, *equivalent]:
+        assert texts[mutant.module].count(mutant.old) == 1, mutant.name
+    assert len({mutant.name for mutant in wanted}) == len(wanted)
+    named = {each for mutant in wanted for each in mutant.tests}
+    assert [each for each in named if not (tests / each).exists()] == []
 
 
 def test_a_planted_bug_is_caught_and_stays_in_its_copy(tmp_path):

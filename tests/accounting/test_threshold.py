@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,12 @@ from hypothesis import strategies as st
 
 from checks_alone import threshold_rdp
 from divergences import exact_test
-from pate_cli.accounting.threshold import pass_moments, worst_threshold_rdp
+from pate_cli.accounting.threshold import (
+    cell_moments,
+    chain_rdp,
+    pass_moments,
+    worst_threshold_rdp,
+)
 from slices import tries
 
 CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
@@ -80,6 +86,47 @@ def test_w1_is_the_largest_cost_of_whole_votes():
         teachers=250, threshold=200.0, sigma=150.0, orders=np.array([9.5])
     )
     assert float(printed[0]) == pytest.approx(1.34406e-4, rel=1e-5)
+
+
+@pytest.mark.parametrize(("sigma", "order"), [
+    (0.7, 3.0), (1.0, 12.0), (4.0, 2.0), (30.0, 40.0), (0.02, 60.0)
+])  # fmt: skip
+@pytest.mark.parametrize("moved", [1, 3])
+def test_no_real_score_of_a_cell_costs_more_than_the_cell(sigma, order, moved):
+    """All four cases, of the coin and of the weight of an answer; the last ones overflow."""
+    told = {"threshold": 8.0, "sigma": sigma, "order": order, "moved": moved}
+    low = np.arange(-4.0, 20.0)
+    cells = cell_moments(low, width=1.0, **told)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inside = pass_moments(low[:, None] + np.linspace(0.0, 1.0, 401), **told)
+    for bound, true in (
+        (cells.excess, inside.excess.max(axis=2)),
+        (cells.log_weight, inside.log_weight.max(axis=2)),
+    ):
+        assert np.all(bound >= true)
+        near = np.abs(true) < 1e3
+        assert np.all(bound[near] <= true[near] + 0.1 * np.abs(true[near]) + 0.01)
+
+
+@pytest.mark.parametrize("answer", [0.3, 12.0, 40.0])
+@pytest.mark.parametrize("v", [3.0, 8.0, 30.0])
+def test_a_whole_query_by_its_formula(v, answer):
+    """Also where e^{(λ−1)F} is beyond all floating-point numbers."""
+    order, sigma, threshold = 60.0, 3.0, 8.0
+    moments = pass_moments(np.array(v), threshold=threshold, sigma=sigma, order=order)
+    cap = order / (2.0 * sigma**2)
+    found = float(chain_rdp(moments, np.array(answer), cap=cap))
+    with mpmath.workdps(60):
+        worst = mpmath.mpf(0)
+        for there in (v - 1.0, v + 1.0):
+            p, q = (mpmath.ncdf((each - threshold) / sigma) for each in (v, there))
+            for a, b in ((p, q), (q, p)):
+                label = mpmath.exp((order - 1) * answer)
+                moment = (1 - a) ** order * (1 - b) ** (1 - order) + a**order * b ** (
+                    1 - order
+                ) * label
+                worst = max(worst, mpmath.log(moment) / (order - 1))
+    assert found == pytest.approx(min(float(worst), cap + answer), rel=1e-9)
 
 
 def test_overflow_ends_at_the_cap():

@@ -4,8 +4,9 @@ mutants.toml lists, for each file of the package, the tests that cover it and th
 change is unsound, the text that is replaced, and the new text. A change of its own may name other
 tests. `equivalent` lists changes that break no promise, each with the reason; they are not run.
 
-The tests run on a copy of the tree with one change at a time. A change is caught if a test fails,
-or if the tests do not end within the time limit. In the end the tests that failed run once more
+The tests run on a copy of the tree with one change at a time. If none fails, they run again with
+every case of which the suite takes some. A change is caught if a test fails, or if the tests do not
+end within the time limit. In the end the tests that failed run once more
 without any change, because a test that always fails proves nothing.
 """
 
@@ -88,11 +89,13 @@ def copied(copy: Path) -> Path:
     return copy
 
 
-def run_tests(copy: Path, tests: Iterable[str], limit: float | None) -> tuple[int, str]:
+def run_tests(
+    copy: Path, tests: Iterable[str], limit: float | None = None, *, every: bool = True
+) -> tuple[int, str]:
     """Return the exit code and the output of pytest; TimeoutExpired if it takes too long."""
     paths = [copy, copy / "tests", copy / "tests" / "support"]
     told = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
-    told |= {"OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(copy.parent)}
+    told |= {"OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(copy.parent), "PATE_EVERY": "1" * every}
     words = [sys.executable, "-m", "pytest", *_PYTEST, *tests]
     with subprocess.Popen(
         words,
@@ -117,7 +120,10 @@ def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
     before = file.read_bytes()
     plant(copy / "pate_cli", mutant.module, mutant.old, mutant.new)
     try:
-        code, output = run_tests(copy, [f"tests/{each}" for each in mutant.tests], limit)
+        tests = [f"tests/{each}" for each in mutant.tests]
+        code, output = run_tests(copy, tests, limit, every=False)
+        if code == 0:
+            code, output = run_tests(copy, tests, limit)
     except subprocess.TimeoutExpired:
         return Found(mutant, "hangs", time.monotonic() - began)
     finally:
@@ -150,7 +156,7 @@ def all_tried(mutants: Iterable[Mutant], workers: int, limit: float) -> Iterator
             failed.add(found.test)
             yield found
         proof = sorted(failed - {""})
-        code, output = run_tests(copies.get(), proof, None) if proof else (0, "")
+        code, output = run_tests(copies.get(), proof) if proof else (0, "")
         if code:
             raise RuntimeError(f"a test fails without any change\n{output[-2000:]}")
 

@@ -196,11 +196,13 @@ def test_clamping():
     assert one([100_000, 0], 1.0) == LOWEST_SCORE
     assert one([50, 0, 0], 2.0, floor=-10.0) == -10.0
     assert one([50, 49, 0], 2.0, floor=-10.0) == one([50, 49, 0], 2.0)
+    many = [20, *[0] * 300]  # each loser alone is below the floor, all together are not
+    assert -4.0 < one(many, 3.0) == one(many, 3.0, floor=-4.0)
     assert scores(np.zeros((0, 4), dtype=np.int64), sigma=2.0).shape == (0,)
 
 
-@pytest.mark.parametrize(("teachers", "classes"), [(12, 2), (9, 3), (7, 5), (4, 7)])
-@pytest.mark.parametrize("sigma", [0.6, 1.7, 30.0])
+@pytest.mark.parametrize(("teachers", "classes"), [(12, 2), (9, 3), (7, 5), (4, 7), (2, 5)])
+@pytest.mark.parametrize("sigma", [0.2, 0.6, 1.7, 30.0])
 def test_no_histogram_scores_above_what_its_plurality_allows(teachers, classes, sigma):
     """All histograms, votes missing included; two classes attain it."""
     counts = every_histogram(teachers, classes, missing=teachers)
@@ -214,7 +216,7 @@ def test_no_histogram_scores_above_what_its_plurality_allows(teachers, classes, 
         full = counts.sum(axis=1) == teachers
         assert np.all(most[v[full]] - found[full] <= 3.0 * SCORE_ERROR)
     top = v == teachers
-    assert np.all(most[v[top]] - found[top] < 0.5)
+    assert teachers < 3 or np.all(most[v[top]] - found[top] < 0.5)
 
 
 def near_and_far(classes, teachers, rng):

@@ -13,11 +13,12 @@ without any change, because a test that always fails proves nothing.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import multiprocessing
 import os
 import queue
 import re
 import shutil
-import subprocess
 import sys
 import time
 import tomllib
@@ -28,12 +29,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from audit.planted import plant
+import pytest
+
+from audit.plant import plant
 
 TREE: Final = Path(__file__).resolve().parents[2]
 TABLE: Final = Path(__file__).with_name("mutants.toml")
 _COPIED: Final = ("pate_cli", "tests", "sample_votes")
-_PYTEST: Final = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no")
+# Processes begin with what takes long to import, and without the package.
+_IMPORTED: Final = ("hypothesis", "numpy", "pyarrow.parquet", "pytest", "scipy.stats", "mpmath")
+_PROCESSES: Final = multiprocessing.get_context("forkserver")
+_PYTEST: Final = (
+    *("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -81,37 +90,43 @@ def mutants_of(table: Path = TABLE) -> tuple[list[Mutant], list[Mutant]]:
 
 
 def copied(copy: Path) -> Path:
-    """Make a copy of what the tests need, whose modules are compiled, and return it."""
+    """Make a copy of what the tests need, and return it."""
     for name in _COPIED:
         shutil.copytree(TREE / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(TREE / "pyproject.toml", copy)
-    subprocess.run([sys.executable, "-m", "compileall", "-q", copy / "pate_cli"], check=True)
     return copy
 
 
 def run_tests(
     copy: Path, tests: Iterable[str], limit: float | None = None, *, every: bool = True
 ) -> tuple[int, str]:
-    """Return the exit code and the output of pytest; TimeoutExpired if it takes too long."""
-    paths = [copy, copy / "tests", copy / "tests" / "support"]
-    told = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
-    told |= {"OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(copy.parent), "PATE_EVERY": "1" * every}
-    words = [sys.executable, "-m", "pytest", *_PYTEST, *tests]
-    with subprocess.Popen(
-        words,
-        cwd=copy,
-        env={**os.environ, **told},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # so that it ends together with the processes that it started
-    ) as run:
-        try:
-            output, _ = run.communicate(timeout=limit)
-        except BaseException:
-            os.killpg(run.pid, 9)
-            raise
-    return run.returncode, output
+    """Return the exit code and the output of pytest; TimeoutError if it takes too long."""
+    said = copy.parent / "said"
+    run = _PROCESSES.Process(target=_pytest, args=(copy, list(tests), every, said))
+    run.start()
+    try:
+        run.join(limit)
+        if run.is_alive():
+            raise TimeoutError
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # it ends with all processes that it started
+            os.killpg(run.pid or 0, 9)
+        run.join()
+    return run.exitcode or 0, said.read_text(encoding="utf-8", errors="replace")
+
+
+def _pytest(copy: Path, tests: list[str], every: bool, said: Path) -> None:
+    """Run tests of a copy in a process of its own, which has not imported the package yet."""
+    os.setsid()
+    os.chdir(copy)
+    with said.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    paths = [str(copy), str(copy / "tests"), str(copy / "tests" / "support")]
+    sys.path[:0], sys.dont_write_bytecode = paths, True
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    os.environ |= {"PATE_EVERY": "1" * every, "TMPDIR": str(copy.parent)}
+    sys.exit(pytest.main([*_PYTEST, *tests]))
 
 
 def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
@@ -124,7 +139,7 @@ def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
         code, output = run_tests(copy, tests, limit, every=False)
         if code == 0:
             code, output = run_tests(copy, tests, limit)
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         return Found(mutant, "hangs", time.monotonic() - began)
     finally:
         file.write_bytes(before)
@@ -170,6 +185,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each change")
     parser.add_argument("--tests", nargs="*", help="run these instead of the tests in the table")
     asked = parser.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    _PROCESSES.set_forkserver_preload([*_IMPORTED])
     wanted, equivalent = mutants_of()
     wanted = [each for each in wanted if asked.word in each.name][:: asked.every]
     if asked.tests:

@@ -20,6 +20,7 @@ from typing import Final
 
 import pate_cli
 from audit.cases import Finding
+from audit.plant import plant
 
 _TESTS = Path(__file__).resolve().parents[1]
 _PACKAGE = Path(pate_cli.__file__).resolve().parent
@@ -41,15 +42,6 @@ class Planted:
     case: str
     old: str
     new: str
-
-
-def plant(package: Path, module: str, old: str, new: str) -> None:
-    """Change a copy of the package; ValueError unless the text occurs exactly once."""
-    source = package / module
-    text = source.read_text(encoding="utf-8")
-    if text.count(old) != 1:
-        raise ValueError(f"{module} holds {text.count(old)} times {old!r}")
-    source.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def find_planted(bug: Planted, share: float = 1.0) -> Finding:

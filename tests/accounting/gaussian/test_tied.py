@@ -159,6 +159,22 @@ def test_every_distance_covers_the_one_before_along_a_walk():
     assert np.all(renyi(law[1:], law[:-1], 6.0) <= found[0, 1:])
 
 
+@pytest.mark.parametrize(("start", "there", "threshold"), [
+    ([80, 0, 0], [40, 40, 0], 10.0),  # 40 votes move, to a tie
+    ([0, 0, 0], [40, 0, 0], 40.0),  # they appear, up to the threshold
+    ([40, 40, 0], [80, 0, 0], 80.0),  # they move, to the threshold
+    ([40, 40, 0], [20, 20, 0], 20.0),  # they go missing
+])  # fmt: skip
+def test_votes_at_any_distance_count(start, there, threshold):
+    """Exact laws forty votes away, which cost more than anything within thirty."""
+    query = {"sigma": 10.0, "threshold": threshold, "sigma1": 4.0}
+    found = cost([start], distances=range(41), teachers=80, order=4.0, **query)[:, 0]
+    around = neighbours_of(np.array(there))
+    laws = log_law([there, *around[around.sum(axis=1) <= 80]], **query)
+    exact = max(renyi(laws[:1], laws[1:], 4.0).max(), renyi(laws[1:], laws[:1], 4.0).max())
+    assert found[30] < exact <= found[40]
+
+
 def test_pairs_left_out_are_settled_by_more_than_they_cost():
     rng = np.random.default_rng(11)
     histograms = -np.sort(

@@ -254,6 +254,18 @@ def test_round_off_never_takes_the_bound_below_the_maximum(z, sigma, order, reve
     assert bound <= 1.1 * exact
 
 
+@pytest.mark.parametrize(("z", "sigma", "order", "share"), [
+    (-1.2383276366910327, 981505.1244760129, 10.296830374162592, 2.0),
+    (-4.230900036516147, 182458.90707242882, 1.1013566574023086, -2.0),
+])  # fmt: skip
+def test_a_moment_needs_the_errors_of_losers_and_winner(z, sigma, order, share):
+    """Too low by 4e-5 without the error of the losers, or by 1e-5 without that of the winner."""
+    mu, at = float(np.sqrt(2.0) / sigma), np.array([z])
+    split = two_tails._Split.at(at, log_ndtr(at), np.array([share]), mu)
+    found = two_tails._excess(split, order, mu, reverse=False)
+    assert found[0] >= moment_by_mpmath(z, sigma, order, share, reverse=False)
+
+
 @pytest.mark.parametrize("centre", [-1.4423, 0.3137, 7.77177, -30.2001])
 def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
     """The worst a search can meet within a cell: J − 1 with a kink and slopes of 1/8."""

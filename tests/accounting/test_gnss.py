@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.sensitivity import gnss_rdp, largest_beta, largest_order
+from pate_cli.accounting.sensitivity import gnss_costs, gnss_rdp, largest_beta, largest_order
 from pate_cli.core.errors import ParameterError
 from slices import tries
 
@@ -83,6 +83,20 @@ def test_the_supremum_exactly(order, share, sigma, kappa):
         )
     )
     assert found == pytest.approx(at_the_end, rel=1e-7, abs=1e-13)
+
+
+def test_many_releases_cost_what_each_does_and_are_infinite_where_it_is_refused():
+    betas, sigmas = np.array([0.01, 0.05, 0.06, 0.5]), np.array([3.0, 40.0])
+    found = gnss_costs(betas[:, None], sigmas, order=10.0, quantile=1.5)
+    for beta, line in zip(betas.tolist(), found, strict=True):
+        for sigma, cost in zip(sigmas.tolist(), line.tolist(), strict=True):
+            told = {"beta": beta, "sigma": sigma, "order": 10.0, "shift": 1.5 * sigma}
+            if beta < 0.0527:  # ½ log(1 + 1/9)
+                assert cost == pytest.approx(gnss_rdp(**told), rel=1e-12)
+            else:
+                assert cost == math.inf
+                with pytest.raises(ParameterError, match="infinite privacy cost"):
+                    gnss_rdp(**told)
 
 
 def test_small_beta_keeps_its_digits():

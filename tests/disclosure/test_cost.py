@@ -13,7 +13,7 @@ from scipy.stats import norm
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
-from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.cost import Cost, Pair, Rows
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
@@ -142,6 +142,28 @@ def test_more_answers_queries_or_draws_never_cost_less():
     assert with_draw > cost(640, 283)
     assert cost(640, 283, *PLAN.draws, replace(PLAN, beta=0.03, sigma=20.0)) > with_draw
     assert replace(PLAN, kind=ReleaseKind.NONE).draws == ()
+
+
+def test_a_sum_has_every_part_of_both():
+    one = Cost(
+        1e-5,
+        (Rows(CONFIDENT, 640, 283),),
+        (PLAN,),
+        (Stated(Adjacency.REPLACE_ONE, epsilon=1.0, delta=1e-6),),
+        (Pair(0.5, 1e-7, "target", came=0.25),),
+    )
+    other = Cost(
+        1e-6,
+        (Rows(ARGMAX, 5, 5),),
+        (UPPER,),
+        (Stated(Adjacency.REPLACE_ONE, epsilon=2.0, delta=0.0),),
+        (Pair(0.7, 1e-8, "session"),),
+    )
+    for first, second in ((one, other), (other, one)):
+        both = first + second
+        assert both.delta == 1e-5
+        for part in ("rows", "draws", "stated", "pairs"):
+            assert getattr(both, part) == getattr(first, part) + getattr(second, part)
 
 
 def test_nothing_asked_costs_nothing():

@@ -89,7 +89,8 @@ def test_other_accountants_compose_it_with_what_else_was_trained():
 def test_the_curve_is_the_worst_case_at_every_order(report, quoted):
     curve = pate.rdp_curve(report, orders=[1.5, 4.0, 8.0, 9.0, 10.0, 12.0, 16.0, 64.0, 512.0]).curve
     exact = MNIST.worst_rdp(queries=640, answers=283, orders=curve.orders)
-    assert np.all(curve.rdp >= exact * (1.0 - 1e-4))  # of a larger order, where that is less
+    least = np.minimum.accumulate(exact[::-1])[::-1]  # of a larger order, where that is less
+    assert np.all(curve.rdp >= least)
     assert np.all(curve.rdp <= exact * (1.0 + 1e-5))
     assert np.all(np.diff(curve.rdp) >= 0.0)
     assert np.all(curve.rdp < curve.orders * MNIST.gaussian_mu(queries=640, answers=283) ** 2 / 2)

@@ -130,9 +130,10 @@ def hockey_stick(p, q, epsilon):
     return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
+@pytest.mark.parametrize("adjacency", [ADD, Adjacency.REPLACE_SPECIAL])
 @given(epsilon=st.floats(0.01, 3.0), delta=st.floats(0.0, 0.02))
 @example(epsilon=1.0, delta=0.0)
-def test_a_replacement_is_two_steps_of_an_epsilon_and_delta(epsilon, delta):
+def test_a_replacement_is_two_steps_of_an_epsilon_and_delta(adjacency, epsilon, delta):
     """P to M to Q, each step as far as (ε, δ) lets it: what is charged covers P and Q."""
     up = math.exp(epsilon)
     middle = 0.2 / up**2
@@ -142,7 +143,7 @@ def test_a_replacement_is_two_steps_of_an_epsilon_and_delta(epsilon, delta):
         for one, other in ((a, b), (b, a)):
             p, q = np.array([one, 1.0 - one]), np.array([other, 1.0 - other])
             assert hockey_stick(p, q, epsilon) <= delta + 1e-12
-    part = pair(epsilon, delta, ADD)
+    part = pair(epsilon, delta, adjacency)
     assert part.pair[0] == 2.0 * epsilon
     p, q = np.array([near, 1.0 - near]), np.array([far, 1.0 - far])
     assert hockey_stick(p, q, part.pair[0]) <= part.pair[1] + 1e-12

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError, ParameterError
-from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.ledger import Ledger
+from pate_cli.core.words import Adjacency, ReleaseKind
+from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
-from runs import charged, round_of
+from runs import Given, charged, round_of
 from sealing import sealed
 from slices import tries
 
@@ -92,6 +95,35 @@ def test_rounds_of_different_records_do_not_add():
     words = "runs with different `teachers_per_record` or `groups` cannot share a total"
     assert words in refusal(LedgerError, one.__add__, five)
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
+
+
+def draw_rdp(plan, shift):
+    """ε_κ(λ) of theory.md, 2.5."""
+    order, beta, sigma = plan.order, plan.beta, plan.sigma
+    w = 1.0 - (order - 1.0) * math.expm1(2.0 * beta)
+    mean = order * (1.0 + shift * math.expm1(beta)) ** 2 / (2.0 * sigma**2 * w)
+    return mean - beta - math.log(w) / (2.0 * (order - 1.0))
+
+
+@pytest.mark.parametrize("deviate", [0.0, -2.5, 1.0])
+def test_a_published_epsilon_by_its_formula(deviate):
+    """A tenth of δ is for a value that is too low, and the rest for the conversion."""
+    ledger, order, delta = make("a", seed=3), DRAWN.order, 1e-5
+    earlier = replace(DRAWN, beta=0.01, sigma=20.0)
+    kappa = norm.isf(delta / 10.0)
+    local = np.append(ledger.sensitivity[1], ledger.ceiling[1])
+    smooth = max(value * math.exp(-0.02 * d) for d, value in enumerate(local.tolist()))
+    yes, no = 1.0 / (1.0 + math.exp(-0.3)), 1.0 / (1.0 + math.exp(0.3))
+    others = math.log(yes**order * no ** (1.0 - order) + no**order * yes ** (1.0 - order))
+    exact = ledger.rdp[1] + smooth * 9.1 * (kappa + deviate)
+    exact += draw_rdp(DRAWN, 9.1 * kappa) + draw_rdp(earlier, 20.0 * kappa)
+    exact += others / (order - 1.0) + math.log(1.0 - 1.0 / order)
+    exact -= (math.log(0.9 * delta) + math.log(order)) / (order - 1.0)
+    stated = [Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)]
+    told = {"earlier": [earlier], "external": stated}
+    found = sanitized_epsilon(ledger, DRAWN, Given(deviate), **told)
+    assert max(exact - 1e-9, 0.0) <= found <= max(exact, 0.0) + 1.01e-4
+    assert found == round(found, 4)
 
 
 def test_a_shorter_curve_goes_on_at_its_ceiling():

@@ -48,6 +48,18 @@ def test_what_is_public_about_groups():
     assert pickle.loads(pickle.dumps(EVERY)) == EVERY  # noqa: S301 - our own
 
 
+@pytest.mark.parametrize("numbers", [
+    (5, 3, 9, 2, 3),  # two records change 4 votes at least: the largest weight and one more
+    (5, 3, 9, 2, 7),  # and 6 at most
+    (5, 3, 12, 2, 4),  # the other three have 2 votes each at most
+    (5, 3, 6, 2, 4),  # and one at least
+    (5, 3, 9, 6, 4),  # a record reaches teachers of its group only
+])  # fmt: skip
+def test_numbers_of_a_group_that_no_weights_have_are_refused(numbers):
+    assert Group("g", 5, 3, 9, 2, 4)
+    assert "contradict each other" in refusal(VoteError, Group, "g", *numbers)
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "table", "frame"])
 def test_groups_are_the_same_in_every_container(kind, tmp_path):
     table, path = pa.table(COLUMNS), tmp_path / f"g.{kind}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 
-import numpy as np
 import pyarrow.parquet as pq
 
 from pate_cli.disclosure.ledger import Ledger
@@ -57,27 +56,3 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
     assert priced["dry_run"] is True
     assert leftovers() == []
     assert "nothing was drawn or spent" in result.stderr
-
-
-def test_dry_run_still_refuses_bad_votes_and_places_that_are_not_there(pate, votes, counts):
-    assert pate("aggregate", votes, "--dry-run", "-o", "nowhere/l.csv").exit_code == 6
-    counts[41, 0] += 1
-    np.save(votes, counts)
-    result = pate("aggregate", votes, "--dry-run", "-o", "l.csv")
-    assert result.exit_code == 3
-    assert "row 41" in result.stderr
-
-
-def test_existing_outputs_are_refused_unless_forced(pate, votes, folder):
-    old = "query_id,label,source\n"
-    for content, remedy, code in (
-        ("precious", "give the output another name", 2),
-        (old, "use --force to replace it", 0),
-    ):
-        (folder / "l.csv").write_text(content)
-        result = pate("aggregate", votes, "-o", "l.csv")
-        assert result.exit_code == 6
-        assert result.stderr == f"pate: l.csv exists already; {remedy}\n"
-        assert (folder / "l.csv").read_text() == content
-        assert pate("aggregate", votes, "-o", "l.csv", "--force").exit_code == code
-    assert (folder / "l.csv").read_text().startswith(old + "0,")

@@ -72,10 +72,10 @@ def told(pate, refused):
 
 
 @pytest.fixture
-def changing(monkeypatch, tmp_path):
+def changing(monkeypatch):
     """Have a file changed when something is called for the second time, or so many times."""
 
-    def plan(path, change, of, name, *, time=2):
+    def plan(path, change, of, name, *, time=2, patch=monkeypatch):
         calls = []
         before = getattr(of, name)
 
@@ -85,69 +85,44 @@ def changing(monkeypatch, tmp_path):
                 CHANGES[change](path)
             return before(*given, **named)
 
-        monkeypatch.setattr(of, name, called)
+        patch.setattr(of, name, called)
 
     return plan
 
 
+# Where a file is changed: before a batch, while it is copied, before workers open it by themselves.
+WAYS = {
+    **dict.fromkeys(READ_IN_PLACE, (ConfidentGNMax, "label", 2, 1)),
+    **dict.fromkeys(COPIED, (Copying, "path", 1, 1)),
+    **{f"workers {name}": (engine, "_context", 1, 2) for name in READ_IN_PLACE},
+}
+
+
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", READ_IN_PLACE)
-def test_votes_that_change_between_two_batches(
-    name, change, tmp_path, counts, told, changing, monkeypatch
-):
+@pytest.mark.parametrize("way", WAYS)
+def test_votes_that_change(way, change, tmp_path, counts, told, changing, monkeypatch):
+    monkeypatch.setattr(fold, "_WORTH", 0)
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
+    of, called, time, workers = WAYS[way]
+    name = way.removeprefix("workers ")
     path = tmp_path / name
-    READ_IN_PLACE[name](path, counts)
-    changing(path, change, ConfidentGNMax, "label")
-    told(path, "aggregate", path, *OUTPUTS, *NOISE)
+    {**READ_IN_PLACE, **COPIED}[name](path, counts)
+    changing(path, change, of, called, time=time)
+    told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", workers)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_part_of_a_folder_that_changes(change, tmp_path, counts, told, changing, monkeypatch):
-    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
+def test_a_part_of_a_folder_and_guesses_that_change(tmp_path, votes, counts, told, changing):
+    path = tmp_path / "p.csv"
+    path.write_text("label\n" + "".join(f"{label}\n" for label in counts.argmax(axis=1)))
+    with pytest.MonkeyPatch.context() as patch:
+        changing(path, "grown", Copying, "path", time=1, patch=patch)
+        told(path, "aggregate", votes, *OUTPUTS, "--prior", path, *NOISE, "--prior-weight", 4)
     (tmp_path / "d").mkdir()
     for number, rows in enumerate(np.array_split(counts, 3)):
         pq.write_table(_table(rows), tmp_path / "d" / f"{number}.parquet")
     path = tmp_path / "d" / "2.parquet"
-    changing(path, change, ConfidentGNMax, "label")
+    changing(path, "replaced", fold._Range, "__call__", time=1)
     told(path, "aggregate", tmp_path / "d", *OUTPUTS, *NOISE)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", COPIED)
-def test_votes_that_change_while_they_are_copied(name, change, tmp_path, counts, told, changing):
-    path = tmp_path / name
-    COPIED[name](path, counts)
-    changing(path, change, Copying, "path", time=1)
-    told(path, "aggregate", path, *OUTPUTS, *NOISE)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", READ_IN_PLACE)
-def test_workers_see_that_a_file_changed(
-    name, change, tmp_path, counts, told, changing, monkeypatch
-):
-    """Each opens it by itself, after another has been put there, say."""
-    monkeypatch.setattr(fold, "_WORTH", 0)
-    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
-    path = tmp_path / name
-    READ_IN_PLACE[name](path, counts)
-    changing(path, change, engine, "_context", time=1)
-    told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", 2)
-
-
-@pytest.mark.parametrize("name", READ_IN_PLACE)
-def test_a_worker_that_cannot_open_a_file_says_so(
-    name, tmp_path, counts, pate, refused, changing, monkeypatch
-):
-    monkeypatch.setattr(fold, "_WORTH", 0)
-    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
-    monkeypatch.setitem(CHANGES, "removed", Path.unlink)
-    path = tmp_path / name
-    READ_IN_PLACE[name](path, counts)
-    changing(path, "removed", engine, "_context", time=1)
-    line = refused(pate("aggregate", path, *OUTPUTS, *NOISE, "--workers", 2), 3)
-    assert line == f"pate: {path}: no such file or folder"
 
 
 @pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
@@ -155,34 +130,22 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / "v.npy"
     _npy(path, counts)
-    changing(path, "shrunk", fold._Range, "__call__", time=2)
+    changing(path, "shrunk", fold._Range, "__call__")
     told(path, command, path, *NOISE[:-2])
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_files_beside_the_votes(change, tmp_path, votes, counts, told, changing):
-    path = tmp_path / "p.csv"
-    path.write_text("label\n" + "".join(f"{label}\n" for label in counts.argmax(axis=1)))
-    changing(path, change, Copying, "path", time=1)
-    told(path, "aggregate", votes, *OUTPUTS, "--prior", path, *NOISE, "--prior-weight", 4)
-
-
-def test_standard_input_that_is_a_file(tmp_path, counts, shell, patched):
+def test_standard_input_that_is_a_file(tmp_path, counts, patched):
     """A shell's `<` gives the file itself, which others can write to."""
     path = tmp_path / "v.csv"
     _csv(path, counts)
     lines = (
         "from pate_cli.votes.source import Copying\n"
         "new = Copying.path\n"
-        "def changing(self):\n"
-        f"    open({str(path)!r}, 'ab').write(b'1')\n"
-        "    return new(self)\n"
-        "Copying.path = changing\n"
+        f"Copying.path = lambda self: (open({str(path)!r}, 'ab').write(b'1'), new(self))[1]\n"
     )
     with path.open("rb") as file:
         run = patched(lines, "aggregate", "-", *OUTPUTS, *NOISE, stdin=file)
         _, said = run.communicate(timeout=60)
-    assert run.returncode == 3
     line = "pate: standard input: the file changed while it was read; run again"
-    assert said.decode().splitlines()[-1] == line
+    assert (run.returncode, said.decode().splitlines()[-1]) == (3, line)
     assert not list(Path().iterdir())

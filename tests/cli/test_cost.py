@@ -53,15 +53,6 @@ def test_every_order_and_step_is_there_and_adds_up(priced, words, analysis):
     assert sum(row["share_of_cost"] for row in by_plurality) == pytest.approx(1.0)
 
 
-def test_the_price_for_all_votes_is_that_of_a_dry_run(pate, priced, votes):
-    for words in ([], ["--max-answers", 9], ["--mechanism", "lnmax", "--max-queries", 20]):
-        found = priced(*words)
-        dry = pate("aggregate", votes, "--dry-run", "--release", "none", *words)
-        wanted = json.loads(dry.stdout)["data_independent"]
-        assert found["data_independent"]["epsilon"] == wanted["epsilon"]
-        assert found["data_independent"]["method"] == wanted["method"]
-
-
 def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, folder, leftovers):
     old = '"query_id","plurality"\n'
     (folder / "rows.csv").write_text(old)

@@ -1,8 +1,8 @@
 """However busy the machine, a command ends with its own exit code.
 
 A thread of a library's that still gives something back when the interpreter has ended takes the
-process with it: a signal in place of an exit code, once in fifty times or so. `make test-all` runs
-each command two hundred times, `make test` some of them a few times.
+process with it: a signal in place of an exit code, once in fifty times or so. Only
+`make test-all` runs these commands, two hundred times each.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import sys
 import pytest
 
 from face import inputs
-from slices import EVERY, chosen
+from slices import whole
 
-TIMES = 200 if EVERY else 3
+TIMES = 200
 RUN = "--mechanism gnmax --sigma2 40 --no-record --force"
 ENDINGS = {
     "verify csv": ("verify r.csv.json l.csv", 0),
@@ -74,8 +74,9 @@ def stored(s3_server, made):
     return f"'s3://x:y@ends/counts.parquet?{query}'"
 
 
+@whole
 @pytest.mark.usefixtures("busy")
-@pytest.mark.parametrize("name", chosen(ENDINGS, ["verify csv"]))
+@pytest.mark.parametrize("name", ENDINGS)
 def test_a_command_ends_with_its_own_exit_code(name, made, request):
     line, code = ENDINGS[name]
     if "STORE" in line:

@@ -18,10 +18,6 @@ def released(pate, votes, folder):
     return "r.json", "l.csv"
 
 
-def words(found):
-    return " ".join(text for section in found.sections for text in section.texts)
-
-
 def test_a_forged_report_has_nothing_to_sign(pate, released):
     """Whatever was changed, in the text and on the page."""
     report = json.loads(Path("r.json").read_text())
@@ -50,24 +46,6 @@ def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes, fo
     assert (strict.exit_code, strict.stderr) == (11, f"pate: {said}\n")
     piped = json.loads(pate("verify", "t.json", "t.csv").stdout)
     assert (piped["holds"], piped["not_checked"]) == (True, left)
-
-
-def test_what_is_no_report_is_one_line(pate, refused, votes, released):
-    pate("aggregate", votes, "--ledger", "x.ledger", "-o", "x.csv", "--report", "x.json")
-    for name, message in (
-        ("x.ledger", "x.ledger is a ledger, which is SECRET; give the public report"),
-        (
-            "l.csv",
-            "l.csv is not a report, or is damaged: it is not valid JSON; "
-            "give the file that --report wrote",
-        ),
-        ("gone.json", "cannot read gone.json: No such file or directory"),
-    ):
-        for verb in ("explain", "verify"):
-            refused(pate(verb, name), 3, message)
-    refused(
-        pate("verify", "r.json", "gone.csv"), 3, "cannot read gone.csv: No such file or directory"
-    )
 
 
 def test_answers_are_quiet_on_request(pate, released):

@@ -9,24 +9,10 @@ import re
 import numpy as np
 import pytest
 
-import pate_cli
-
 
 @pytest.fixture(autouse=True)
 def few_orders(monkeypatch):
     monkeypatch.setattr("pate_cli.disclosure.exchange._ORDERS", (1.1, 4.0, 512.0))
-
-
-def test_a_curve_is_that_of_the_report(pate, votes, folder):
-    assert pate("aggregate", votes, "--report", "report.json").exit_code == 0
-    done = pate("explain", "report.json", "--export-rdp", "curve.json")
-    assert (done.exit_code, done.stdout) == (0, "")
-    found = json.loads((folder / "curve.json").read_text())
-    assert (found["orders"][0], found["orders"][-1]) == (1.1, 512.0)
-    few = pate_cli.rdp_curve(folder / "report.json", orders=[4.0])
-    assert few.rdp[0] == found["rdp"][found["orders"].index(4.0)]
-    piped = pate("explain", "report.json", "--export-rdp", "-")
-    assert json.loads(piped.stdout) == found
 
 
 def test_what_a_curve_alone_does_not_show_is_said(pate, votes, folder):

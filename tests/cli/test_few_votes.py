@@ -44,19 +44,6 @@ def test_a_run_says_that_few_votes_count_and_costs_less(pate, votes):
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (("--assigned",), "pate: --assigned needs --votes-per-teacher"),
-    (("--votes-per-teacher", 0), "pate: --votes-per-teacher must be at least 1, got 0"),
-    (("--votes-per-teacher", K, "--teacher-epsilon", 1),
-     "pate: --votes-per-teacher and --teacher-epsilon contradict each other; give one of them"),
-    (("--votes-per-teacher", K, "--teachers-per-record", 2),
-     "pate: --votes-per-teacher and --teachers-per-record contradict each other; give one of them"),
-])  # fmt: skip
-def test_what_makes_no_sense_ends_with_2_in_one_line(pate, votes, words, told):
-    result = pate("aggregate", *votes, *words)
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, told)
-
-
-@pytest.mark.parametrize(("words", "told"), [
     (("-m", "sparse-vector"), "sparse-vector"),
     (("-m", "interactive", "--student", "guesses.npy"), "interactive"),
 ])  # fmt: skip

@@ -72,16 +72,6 @@ def test_a_reader_that_leaves_early_is_no_error(command, many):
     assert process.returncode == 141
 
 
-def test_help_to_a_reader_that_leaves_early_is_quiet(shell):
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        result = shell("aggregate", "--help", stdout=writing)
-    finally:
-        os.close(writing)
-    assert result.stderr == b""
-
-
 @pytest.fixture
 def on_a_terminal(terminal, capsys):
     """Everything that `pate` writes to a stderr that is a terminal; the report goes to stdout."""

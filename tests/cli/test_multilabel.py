@@ -8,13 +8,9 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.disclosure.report import report_schema
-from pate_cli.run import fold
-from slices import some
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3
 NAMES = "mild,severe,new"
@@ -45,23 +41,6 @@ def run(pate):
         return public, done.stderr
 
     return aggregate
-
-
-@pytest.mark.parametrize("kind", some(["parquet", "csv", "npy", "arrow"], 2))
-def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
-    monkeypatch.setattr(fold, "_ENTRIES", 300)
-    flags = ("--format", kind, "--threshold", 18, "--sigma1", 2, "--sigma2", 2)
-    run(votes, "-o", f"one.{kind}", *flags, "--max-answers", 31)
-    np.save("by-teacher.npy", ballots.transpose(1, 0, 2))
-    turned = ("--layout", "multilabel-by-teacher", "--label-names", NAMES, "--teachers", 25)
-    run("by-teacher.npy", "-o", f"turned.{kind}", *flags, "--max-answers", 31, told=turned)
-    table = dict(zip(NAMES.split(","), ballots.sum(axis=1).T, strict=True))
-    pq.write_table(pa.table(table), "counts.parquet")
-    yes = ("--layout", "multilabel-counts", "--teachers", 25)
-    run("counts.parquet", "-o", f"yes.{kind}", *flags, "--max-answers", 31, told=yes)
-    expected = Path(f"one.{kind}").read_bytes()
-    assert Path(f"turned.{kind}").read_bytes() == expected
-    assert Path(f"yes.{kind}").read_bytes() == expected
 
 
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):

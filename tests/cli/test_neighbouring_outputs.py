@@ -120,19 +120,6 @@ def parquet_counts(labels, path):
     return ["--layout", "counts"]
 
 
-def counts_in_lists(labels, path):
-    pq.write_table(pa.table({"query_id": IDS, "counts": histograms(labels).tolist()}), path)
-    return ["--layout", "counts"]
-
-
-def counts_in_parts(labels, path):
-    path.mkdir()
-    for number, rows in enumerate((slice(0, 4), slice(4, QUERIES))):
-        columns = {f"class_{j}": histograms(labels)[rows, j] for j in range(CLASSES)}
-        pq.write_table(pa.table({"query_id": IDS[rows], **columns}), path / f"{number}.parquet")
-    return ["--layout", "counts"]
-
-
 def a_column_a_teacher(labels, path):
     columns = {f"teacher_{t}": nullable(labels[:, t]) for t in range(TEACHERS)}
     pq.write_table(pa.table({"query_id": IDS, **columns}), path)
@@ -141,13 +128,6 @@ def a_column_a_teacher(labels, path):
 
 def short_lists(labels, path):
     rows = [[vote for vote in row if vote != GONE] for row in labels.tolist()]
-    table = {"query_id": IDS, "labels": pa.array(rows, pa.list_(pa.int64()))}
-    pq.write_table(pa.table(table), path)
-    return ["--layout", "labels"]
-
-
-def lists_with_nulls(labels, path):
-    rows = [[None if vote == GONE else vote for vote in row] for row in labels.tolist()]
     table = {"query_id": IDS, "labels": pa.array(rows, pa.list_(pa.int64()))}
     pq.write_table(pa.table(table), path)
     return ["--layout", "labels"]
@@ -175,35 +155,12 @@ def long_form(labels, path):
     return asked(path)
 
 
-def a_part_a_teacher(labels, path):
-    path.mkdir()
-    for teacher in range(TEACHERS):
-        pq.write_table(votes_of(labels, [teacher]), path / f"{teacher:02}.parquet")
-    return asked(path)
-
-
 def npy_labels(labels, path):
     np.save(path, labels)
     return ["--layout", "labels"]
 
 
-def npy_labels_by_teacher(labels, path):
-    np.save(path, labels.T)
-    return ["--layout", "labels-by-teacher"]
-
-
-WITH_GAPS = [
-    npy_counts,
-    parquet_counts,
-    counts_in_lists,
-    counts_in_parts,
-    a_column_a_teacher,
-    short_lists,
-    lists_with_nulls,
-    long_form,
-    a_part_a_teacher,
-]
-WITHOUT_GAPS = [npy_labels, npy_labels_by_teacher]
+WITH_GAPS = [npy_counts, a_column_a_teacher, short_lists, long_form, parquet_counts]
 
 
 # --- a run, and all that leaves it -----------------------------------------------------------
@@ -449,25 +406,6 @@ def test_every_layout(write):
         assert rows <= changed_rows(VOTES, labels)
 
 
-@pytest.mark.parametrize("write", WITHOUT_GAPS, ids=lambda write: write.__name__)
-def test_arrays_of_labels(write):
-    whole = np.where(VOTES == GONE, 2, VOTES)
-    moved = other(whole, {0: 1, 4: 0, QUERIES - 1: 2})
-    before, after = (left_by(labels, write, [*CHEAP, *TO_FILES]) for labels in (whole, moved))
-    assert before.code == 0, before.stderr
-    assert differ_only_in_what_is_paid_for(before, after) <= changed_rows(whole, moved)
-
-
-@pytest.mark.parametrize("write", some(WITH_GAPS, 2), ids=lambda write: write.__name__)
-def test_a_teacher_that_votes_alone_can_leave(write):
-    """Its neighbour is a file without a single vote, about which a statement holds as well."""
-    alone = other(np.full_like(VOTES, GONE), {0: 1, 5: 0})
-    nobody = np.full_like(VOTES, GONE)
-    before, after = (left_by(labels, write, [*CHEAP, *TO_FILES]) for labels in (alone, nobody))
-    assert before.code == 0, before.stderr
-    assert differ_only_in_what_is_paid_for(before, after) <= {0, 5}
-
-
 random_votes = hnp.arrays(
     np.int64, (QUERIES, TEACHERS), elements=st.integers(GONE, CLASSES - 1), fill=st.just(1)
 )
@@ -574,14 +512,6 @@ def test_release_from_a_ledger(kind):
 # --- names, places, hosts --------------------------------------------------------------------
 
 
-def published(run):
-    return {at: found for at, found in run.files.items() if not at.endswith(RECORD)}
-
-
-def all_but(files, others):
-    return {at: found for at, found in files.items() if at not in others}
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -600,17 +530,13 @@ def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
     for name in ("USER", "LOGNAME", "HOSTNAME", "HOME", "TZ"):
         monkeypatch.setenv(name, "elsewhere")
     two = left_by(VOTES, long_form, words, name="others")
-    assert published(one) == published(two)
-    records = [list(all_but(run.files, published(run)).values()) for run in (one, two)]
-    assert len(records[0]) == (0 if "--dry-run" in words else 1)
-    for (_, its), (_, others) in zip(*records, strict=True):
-        one_told, two_told = (
-            [{**json.loads(line), "chain": None} for line in text.splitlines()]
-            for text in (its, others)
-        )
-        assert one_told[1]["enter"]["votes"] == "ward-17-patients"
-        one_told[1]["enter"]["votes"] = "others"
-        assert one_told == two_told
+    assert len(one.files) == len(two.files)
+    for name, (mode, content) in one.files.items():
+        if name.endswith(RECORD):  # which tells its holder what the votes are called
+            content = content.replace(b"ward-17-patients", b"others")
+            same_records(content, two.files[f"others{RECORD}"][1])
+        else:
+            assert (mode, content) == two.files[name]
     told = [socket.gethostname(), "ward-17", "elsewhere", tempfile.gettempdir(), str(Path.home())]
     with contextlib.suppress(KeyError, OSError):
         told.append(getpass.getuser())
@@ -643,50 +569,13 @@ def one_vote_too_many(labels, path):
     return ["--layout", "counts"]
 
 
-def fractions(labels, path):
-    counts = histograms(labels).astype(float)
-    counts[6, 1] += 0.5
-    np.save(path, counts)
-    return ["--layout", "counts"]
-
-
-def a_query_twice(labels, path):
-    counts = pa.array(histograms(labels).tolist())
-    pq.write_table(pa.table({"query_id": [*IDS[:-1], IDS[0]], "counts": counts}), path)
-    return ["--layout", "counts"]
-
-
-def a_teacher_too_many(labels, path):
-    pq.write_table(
-        pa.table({f"teacher_{t}": nullable(labels[:, t % TEACHERS]) for t in range(TEACHERS + 1)}),
-        path,
-    )
-    return ["--layout", "labels"]
-
-
 def a_query_nobody_asks(labels, path):
     stray = pa.table({"query_id": ["q99"], "teacher_id": [2], "label": [0]})
     pq.write_table(pa.concat_tables([stray, votes_of(labels, range(TEACHERS))]), path)
     return asked(path)
 
 
-def cut_off(labels, path):
-    words = parquet_counts(labels, path)
-    os.truncate(path, 600)
-    return words
-
-
-BAD = [
-    one_vote_too_many,
-    fractions,
-    a_query_twice,
-    a_teacher_too_many,
-    a_query_nobody_asks,
-    cut_off,
-]
-
-
-@pytest.mark.parametrize("write", BAD, ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", [one_vote_too_many, a_query_nobody_asks])
 def test_bad_files_are_refused_alike(write):
     """What is wrong is not the one teacher's, so that both neighbours have it."""
     refusals = {left_by(labels, write, CHEAP).stderr for labels in (VOTES, *NEIGHBOURS.values())}
@@ -694,7 +583,7 @@ def test_bad_files_are_refused_alike(write):
     assert left_by(VOTES, write, CHEAP).code == 3
 
 
-@pytest.mark.parametrize("write", [a_column_a_teacher, short_lists, lists_with_nulls, npy_labels])
+@pytest.mark.parametrize("write", [a_column_a_teacher, short_lists, npy_labels])
 @pytest.mark.parametrize("label", [CLASSES, 2**31])
 def test_bad_labels_are_refused_alike(write, label):
     spoil = with_label(label)

@@ -12,10 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
-from scipy.integrate import quad
-from scipy.stats import norm
 
-import pate_cli
 from pate_cli.core.noise import RunKey
 from pate_cli.run import fold, publication
 
@@ -149,28 +146,3 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
         assert done.exit_code == 0
     assert "pate: continues the run in kept\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted
-
-
-def test_labels_follow_their_law():
-    """Of three names beside noise, two of them close; 5% more noise would show."""
-    counts, sigma, threshold, rows = {"a": 75, "b": 70, "c": 55}, 10.0, 90.0, 12_000
-    row = [name for name, votes in counts.items() for _ in range(votes)]
-    mechanism = pate_cli.OpenVocabulary(teachers=200, sigma2=sigma, threshold=threshold)
-    votes = np.array([row] * rows)
-    done = pate_cli.aggregate(votes, mechanism, layout="labels", seed=11)
-    found = list(done.labels)
-
-    def chance(name):
-        others = [votes for other, votes in counts.items() if other != name]
-
-        def density(x):
-            below = np.prod([norm.cdf(x, votes, sigma) for votes in others])
-            return norm.pdf(x, counts[name], sigma) * below
-
-        return quad(density, threshold, 200.0)[0]
-
-    law = {name: chance(name) for name in counts}
-    law[None] = float(np.prod([norm.cdf(threshold, votes, sigma) for votes in counts.values()]))
-    assert sum(law.values()) == pytest.approx(1.0, abs=1e-6)
-    for name, p in law.items():
-        assert abs(found.count(name) - rows * p) < 4.0 * np.sqrt(rows * p * (1.0 - p)), name

@@ -40,25 +40,6 @@ def test_a_page_that_is_there_is_kept(pate, refused, released):
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize("more", [(), ("--force",)])
-def test_the_report_is_never_replaced(pate, released, more):
-    before = Path(released).read_bytes()
-    Path("other.html").symlink_to(released)
-    for name in (released, f"./{released}", "other.html"):
-        told = pate("explain", released, "--html", name, *more)
-        assert told.exit_code == (2 if more else 6)
-        assert "so not even --force replaces it" in told.stderr or not more
-        assert Path(released).read_bytes() == before
-
-
-def test_a_report_at_an_address_is_never_replaced(pate, released):
-    before = Path(released).read_bytes()
-    address = Path(released).resolve().as_uri()
-    assert pate("explain", address, "--html", released, "--force").exit_code == 2
-    assert Path(released).read_bytes() == before
-    assert pate("explain", address, "--html", "page.html").exit_code == 0
-
-
 def test_an_entry_of_the_register_names_what_is_blank(pate, released):
     given = ("--registry", "entry.yaml", "--title", "Labels of May", "--unit", "one hospital")
     told = pate("explain", released, *given)

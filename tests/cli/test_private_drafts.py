@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
-from itertools import product
 from pathlib import Path
 
 import pytest
-
-from slices import some
 
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
 STEPS = ["open", "replace", "rename", "link", "unlink", "fsync", "mkdir", "chmod", "fchmod"]
@@ -110,28 +106,3 @@ def test_pages_pictures_tables_and_the_demo(run, pate, votes):
     run("cost", votes, *words, *NOISE[:-2], public=(), kept=public)
     found = {"demo/labels.csv", "demo/labels.report.json"}
     run("demo", "demo", public=found, kept=public, early={"demo/adult.parquet.spent.json"})
-
-
-KILLS = list(product([1, 2, 3], ["link", "fsync"]))
-
-
-@pytest.mark.parametrize(("time", "step"), some(KILLS, 3))
-def test_what_a_killed_run_leaves(time, step, patched, votes, folder):
-    lines = (
-        "import os, signal\n"
-        "os.umask(0)\n"
-        f"real, calls = os.{step}, []\n"
-        "def step(*given, **named):\n"
-        "    calls.append(None)\n"
-        f"    if len(calls) == {time}: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return real(*given, **named)\n"
-        f"os.{step} = step\n"
-    )
-    words = ["-o", "l.csv", "--report", "r.json", *NOISE]
-    process = patched(lines, "aggregate", votes, *words)
-    process.communicate(timeout=60)
-    if process.returncode == 0:
-        assert (folder / "l.csv").exists()
-        return  # it has fewer such steps
-    assert process.returncode == -signal.SIGKILL
-    assert readable(folder) <= {"r.json"}

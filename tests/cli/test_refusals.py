@@ -2,68 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-
-import numpy as np
 import pytest
-
-
-def _changed(counts, row, column, value, dtype=None):
-    out = counts.astype(dtype or counts.dtype)
-    out[row, column] = value
-    return out
-
-
-BAD_ROWS = {
-    "another total": (lambda c: _changed(c, 17, 2, 7777777), "whose total differs from the 40"),
-    "negative": (lambda c: _changed(c, 17, 2, -7777777), "has a negative number"),
-    "NaN": (lambda c: _changed(c, 17, 2, np.nan, float), "has NaN or infinity"),
-    "infinite": (lambda c: _changed(c, 17, 2, np.inf, float), "has NaN or infinity"),
-    "fraction": (lambda c: _changed(c, 17, 2, 777.7777, float), "has a fractional number"),
-    "absurd": (lambda c: _changed(c, 17, 2, 7777777777), "has a number above 2147483647"),
-    "no votes": (lambda c: _changed(c, 17, slice(None), 0), "has no votes at all"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_ROWS)
-def test_a_bad_row_is_named_and_its_votes_are_not(pate, refused, votes, counts, leftovers, case):
-    change, words = BAD_ROWS[case]
-    bad = change(counts)
-    np.save(votes, bad)
-    result = pate("aggregate", votes, "--layout", "counts", "--report", "r.json")
-    line = refused(result, 3)
-    assert "row 17" in line
-    assert words in line
-    assert "777" not in result.stderr
-    assert leftovers() == []
-
-
-def _pickled() -> bytes:
-    file = io.BytesIO()
-    np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    return file.getvalue()
-
-
-BAD_FILES = {
-    "empty": (b"", "is empty"),
-    "text": (b"query,votes\n0,1\n", "does not look like votes"),
-    "pickle": (pickle.dumps([1, 2]), "is a Python pickle"),
-    "pickled array": (_pickled(), "Python objects"),
-    "truncated Parquet": (b"PAR1abcd", ""),
-    "truncated NPY": (b"\x93NUMPY\x01\x00", ""),
-}
-
-
-@pytest.mark.parametrize("case", BAD_FILES)
-def test_a_file_that_is_no_vote_file(pate, refused, votes, leftovers, case):
-    content, words = BAD_FILES[case]
-    votes.write_bytes(content)
-    line = refused(pate("aggregate", votes), 3)
-    assert line.startswith(f"pate: {votes}")
-    assert words in line
-    assert leftovers() == []
-
 
 # 10 * (60 * 5 * cell + 10^4 * 2^-64) * (1 + e^10), rounded up to two digits.
 LEAST = {

@@ -100,35 +100,6 @@ def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more
     assert told == {"id": more["id"], "error": told["error"]}
 
 
-def test_a_killed_session_forgets_nothing(here_and_there):
-    with here_and_there(*SETTINGS) as process:
-        process.stdin.write((line("a", [84, 83, 83]) + line("b", [84, 83, 83])).encode())
-        process.stdin.flush()
-        first = [json.loads(process.stdout.readline()) for _ in range(2)]
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
-    assert SpendRecord.read("r.json").runs[0].settings.queries == 2
-    with here_and_there(*SETTINGS) as process:
-        found, _ = process.communicate(line("b").encode() + line("a").encode(), timeout=60)
-    again = answers(found.decode())
-    assert [each["label"] for each in again] == [first[1]["label"], first[0]["label"]]
-
-
-def test_a_second_sitting_takes_turns_with_the_first(here_and_there, pate):
-    with here_and_there(*SETTINGS) as process:
-        process.stdin.write(line("a").encode())
-        process.stdin.flush()
-        first = answers(process.stdout.readline().decode())
-        second = answers(pate(*SETTINGS, input=line("a") + line("b")).stdout)
-        assert second[0]["label"] == first[0]["label"]
-        process.stdin.write(line("b").encode())
-        process.stdin.close()
-        again = answers(process.stdout.read().decode())
-        assert again[0]["label"] == second[1]["label"]
-        assert process.wait(timeout=60) == 0
-    assert SpendRecord.read("r.json").runs[0].settings.queries == 2
-
-
 def test_a_reader_who_leaves_ends_it_in_silence(here_and_there):
     with here_and_there(*SETTINGS) as process:
         process.stdout.close()

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import record_files
-from pate_cli.disclosure.record import SpendRecord
-
 RUN = ("--max-queries", 20, "--force")
 
 
@@ -38,12 +35,6 @@ def test_reports_are_held_against_it(pate, votes, account):
     done = pate("spent", account, "--verify", "1.json")
     assert done.exit_code == 10
     assert "answers is " in done.stderr
-
-
-def test_a_run_left_out_of_the_record_is_found_by_its_report(pate, account):
-    record = SpendRecord.read(account)
-    record_files.written(account, SpendRecord(record.runs[:1]))
-    assert pate("spent", account, "--verify", "1.json").exit_code == 10
 
 
 def test_the_total_of_a_release_is_in_it(pate, account):

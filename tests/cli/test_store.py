@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli.files.outputs import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import fold
 from slices import some, whole
@@ -147,31 +146,6 @@ def test_whoever_is_refused_leaves_no_empty_key(words, store, pate):
     done = pate("aggregate", address("votes"), "-o", address("new/l.csv"), *NOISE, *words)
     assert (done.exit_code == 0) == (words == ["--dry-run"]), done.stderr
     assert listed(address) == keys
-
-
-def test_a_store_that_takes_nothing_is_known_before_anything_is_paid(store, pate, monkeypatch):
-    def refuse(*_):
-        raise OSError("AWS Error ACCESS_DENIED")
-
-    address, _, bucket, parts = store
-    monkeypatch.setattr(StoredFile, "_put", refuse)
-    words = ["-o", address("new/l.csv"), "--report", "r.json", "--max-epsilon", 500, *NOISE[:-2]]
-    done = pate("aggregate", parts, *words)
-    assert done.exit_code == 6
-    said = f"cannot write s3://{bucket}/new/l.csv: AWS Error ACCESS_DENIED"
-    assert said in done.stderr
-    assert not list(parts.parent.rglob("*.spent.json"))
-
-
-@pytest.mark.parametrize("flag", ["--ledger", "--checkpoint"])
-def test_secrets_stay_on_disk(flag, store, pate):
-    *_, parts = store
-    words = ["-o", "l.csv", "--report", "r.json", flag, "s3://k@b/secret.png", *NOISE]
-    done = pate("aggregate", parts, *words)
-    assert done.exit_code == 2, done.stderr
-    assert "s3://b/secret.png must be on disk: an object store has no file mode" in done.stderr
-    assert not Path("l.csv").exists()
-    assert not Path("s3:").exists()
 
 
 def test_a_report_on_a_store_is_explained_and_verified(store, pate):

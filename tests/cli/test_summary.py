@@ -36,13 +36,6 @@ def test_aggregate_tells_what_happened_and_what_to_do(screen, votes, folder):
     assert rows["keep secret"] == f"{votes}, kept.ledger"
 
 
-def test_a_dry_run_writes_nothing(screen, votes, folder):
-    rows = told(screen("aggregate", votes, "--dry-run"))
-    assert rows["would ask"] == "60 rows, for at most 60 answers"
-    assert rows["epsilon"].startswith("at most ")
-    assert list(folder.iterdir()) == []
-
-
 def test_a_summary_says_which_rows_are_asked(screen, votes):
     """A person sees that the rest of the votes has no labels, with the first line."""
     shown = " ".join(screen("aggregate", votes, "--max-queries", 20).split())

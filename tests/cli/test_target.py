@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import record_files
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.runs import Outcome
 from pate_cli.files.document import encoded
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.vote_file import VoteFile
@@ -115,42 +110,6 @@ def test_attempts_add_up_to_a_budget(pate, votes, heads):
     assert "and 2 runs in votes.spent.json spent epsilon 2.3000 at delta 2e-05" in over.stderr
     assert "with this run the total would be 3.5000" in over.stderr
     assert attempts() == before
-
-
-def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
-    heads(refuse=False)
-    assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
-    record = Path(RECORD)
-    (run,) = SpendRecord.read(record).runs
-    record_files.written(record, SpendRecord((replace(run, outcome=Outcome.PENDING),)))
-    words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
-    assert pate("aggregate", votes, *words).exit_code == 5
-
-
-KILLED = """
-import os
-import pate_cli
-from pate_cli.core.noise import Noise
-def comes_up(self, log_chance):
-    runs = pate_cli.SpendRecord.read("votes.spent.json").runs
-    assert [run.outcome for run in runs] == ["pending"]
-    os.kill(os.getpid(), 9)
-Noise.comes_up = comes_up
-from pate_cli.__main__ import main
-main()
-"""
-
-
-def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
-    words = ("--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, "aggregate", two_classes, *map(str, words)],
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == -9, done.stderr
-    assert attempts()[0]["outcome"] == "pending"
-    assert done.stdout == b""
 
 
 def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monkeypatch):

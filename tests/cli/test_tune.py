@@ -26,7 +26,6 @@ def run(pate, command, votes, *more, codes=(0,)):
 @pytest.mark.parametrize(
     ("goal", "release"),
     [
-        (("--target-epsilon", 4), "none"),
         (("--answers", 20), "none"),
         (("--target-epsilon", 8), "upper"),
         (("--target-epsilon", 2), "target"),
@@ -34,7 +33,7 @@ def run(pate, command, votes, *more, codes=(0,)):
 )
 def test_every_line_that_it_prints_runs_and_costs_what_it_says(pate, votes, goal, release):
     words = (*goal, "--release", release, "--delta", "1e-4", "--min-agreement", 0.8)
-    done = pate("tune", votes, *words, *(ONE if release == "target" else ()))
+    done = pate("tune", votes, *words, *(ONE if release != "none" else ()))
     assert done.exit_code == 0, done.stderr
     assert "pate: NOT RELEASABLE" in done.stderr
     found = json.loads(done.stdout)

@@ -98,7 +98,6 @@ def write_inputs(folder: Path) -> None:
         "prior_shares": STUDENT, "student": STUDENT, "truth": TRUTH,
         "student_yes": np.where(YES.mean(axis=1) > 0.5, 0.9, 0.2),
         "clear": CLEAR,
-        "student_two": np.stack([STUDENT[:, 0], 1.0 - STUDENT[:, 0]], axis=1),
         "two": np.stack([COUNTS[:, 0], TEACHERS - COUNTS[:, 0]], axis=1),
     }  # fmt: skip
     for name, array in arrays.items():

@@ -50,18 +50,11 @@ def _mechanisms():
     for name in SCORED:
         facts, votes = FACTS[name], "counts.npy" if name == "interactive" else "clear.npy"
         LINES[f"{name}: upper"] = f"aggregate {votes} {facts} {RUN} --release upper"
-        for bound in ("conditional", "two-tail"):
-            place, tested = "counts.npy", TESTED[name]
-            if (name, bound) == ("interactive", "conditional"):  # of more classes it takes seconds
-                place, tested = "two.npy", tested.replace("student.npy", "student_two.npy")
+        for bound in ("conditional", "two-tail") if name == "gnmax" else ("two-tail",):
             LINES[f"{name}: target, {bound}"] = (
-                f"aggregate {place} {tested} {RUN} --max-queries 40 "
+                f"aggregate counts.npy {TESTED[name]} {RUN} --max-queries 40 "
                 f"--target-epsilon {TARGETS[name]} --bound {bound}"
             )
-        LINES[f"{name}: target, price"] = (
-            f"aggregate counts.npy {TESTED[name]} --no-record --max-queries 40 "
-            f"--target-epsilon {TARGETS[name]} --bound two-tail --dry-run"
-        )
         LINES[f"{name}: cost"] = f"cost counts.npy {facts}"
         LINES[f"{name}: smooth sensitivity"] = f"smooth-sensitivity counts.npy {facts}"
 
@@ -75,9 +68,6 @@ def _mechanisms():
     )
     LINES["gnmax: target of two classes"] = (
         f"aggregate two.npy {SHARP} {RUN} --max-queries 60 --target-epsilon 2.5 --bound conditional"
-    )
-    LINES["by rule: target"] = (
-        "aggregate counts.npy --no-record --target-epsilon 1.5 --max-queries 30 --dry-run # by rule"
     )
 
 

@@ -139,10 +139,6 @@ def numbers(kind, document):
         document = document | _of_rounds(document)
     elif kind == "quote" and document.get("target") is not None:
         document = document | {"needs_test": "test_orders" in document["target"]}
-    if kind == "report":
-        document = document | _of_rounds(document)
-    elif kind == "quote" and document.get("target") is not None:
-        document = document | {"needs_test": "test_orders" in document["target"]}
     found = {meaning: _at(document, path) for meaning, path in FIELDS[kind].items()}
     return {meaning: _plain(value) for meaning, value in found.items() if value is not None}
 

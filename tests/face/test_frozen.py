@@ -56,7 +56,7 @@ def test_all_is_frozen_and_no_more(frozen):
     assert list(frozen["lines"]) == list(lines.LINES)
     assert list(frozen["calls"]) == list(calls.CALLS)
     assert sum(len(lines.lines_of(name)) for name in lines.LINES) >= 120
-    assert len(calls.CALLS) >= 60
+    assert len(calls.CALLS) >= 40
 
 
 def test_the_suite_knows_the_face_alone():

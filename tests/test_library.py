@@ -41,9 +41,6 @@ def done(counts):
     return pate.aggregate(counts, **SHAPE, **CONFIDENT, keep_ledger=True, seed=7)
 
 
-# ------------------------------------------------------------------------------------- the face
-
-
 class Alike(doctest.OutputChecker):
     """The same words, and numbers within a tenth: most of them hang on noise of a seed."""
 
@@ -133,35 +130,6 @@ def test_the_face_is_light():
     assert ran.stdout.strip() == "[]"
 
 
-def test_a_run_imports_what_it_needs(tmp_path, counts):
-    """A default run knows nothing of other mechanisms, the published analysis, plots or tuning."""
-    np.save(tmp_path / "votes.npy", counts)
-    script = (
-        "import sys; from pate_cli.__main__ import main\n"
-        "sys.argv = ['pate', 'aggregate', 'votes.npy', '--teachers', '60']\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "print(*sorted(m for m in sys.modules if m.startswith('pate_cli.')))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    known = ran.stdout.splitlines()[-1].split()
-    assert "pate_cli.mechanisms.confident" in known
-    for other in (
-        "mechanisms.lnmax",
-        "paper",
-        "planning.cost",
-        "planning.tune",
-        "plots",
-    ):
-        assert not [name for name in known if name.startswith(f"pate_cli.{other}")]
-
-
-# ------------------------------------------------------------------------------------ the verbs
-
-
 def test_a_mechanism_is_a_name_or_an_instance(counts, done):
     made = pate.ConfidentGNMax(60, 3, **CONFIDENT)
     again = pate.aggregate(counts, made, **SHAPE, seed=7)
@@ -205,9 +173,6 @@ def test_fresh_noise_by_default(counts):
     assert all(run.report.to_dict()["private"] for run in runs)
     seeded = pate.aggregate(counts, **SHAPE, **CONFIDENT, seed=1)
     assert not seeded.report.to_dict()["private"]
-
-
-# ---------------------------------------------------------------------------------- the results
 
 
 @pytest.fixture(scope="module")

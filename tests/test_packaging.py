@@ -121,21 +121,6 @@ def test_the_metadata_names_the_command_the_version_and_the_licence(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
 
 
-def test_a_command_is_called_like_the_distribution(wheel, tmp_path):
-    """So do uvx and pipx run find it; both install a wheel and run a script that this made."""
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
-    subprocess.run([sys.executable, *install, tmp_path, wheel], check=True)
-    for name in (PROJECT["name"], "pate"):
-        done = subprocess.run(
-            [tmp_path / "bin" / name, "--version"],
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.stdout == f"pate {pate_cli.__version__}\n"
-
-
 def test_the_installed_command_is_this_one():
     (point,) = metadata.entry_points(group="console_scripts", name="pate")
     assert point.value == "pate_cli.__main__:main"

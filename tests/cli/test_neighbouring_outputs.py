@@ -66,9 +66,6 @@ def same_noise():
         yield
 
 
-# --- votes -----------------------------------------------------------------------------------
-
-
 def some_votes():
     """Labels [queries, teachers]: near ties, agreement, and gaps here and there."""
     rng = np.random.default_rng(5)
@@ -163,9 +160,6 @@ def npy_labels(labels, path):
 WITH_GAPS = [npy_counts, a_column_a_teacher, short_lists, long_form, parquet_counts]
 
 
-# --- a run, and all that leaves it -----------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Left:
     """What a run leaves: its code, both streams, and every new file with its mode."""
@@ -217,8 +211,6 @@ def _files(folder):
         if path.is_file()
     }
 
-
-# --- what may differ, and why ----------------------------------------------------------------
 
 # The labels themselves are what is paid for, and so is whatever is computed from them alone.
 FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
@@ -389,8 +381,6 @@ def changed_rows(one, two):
     return set(np.flatnonzero((histograms(one) != histograms(two)).any(axis=1)).tolist())
 
 
-# --- the walk --------------------------------------------------------------------------------
-
 TO_FILES = ["-o", "labels.parquet", "--report", "report.json"]
 CHEAP = ["aggregate", "VOTES", "--mechanism", "lnmax"]
 
@@ -509,9 +499,6 @@ def test_release_from_a_ledger(kind):
         assert again[0].stderr == again[1].stderr
 
 
-# --- names, places, hosts --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -546,9 +533,6 @@ def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
             table = pq.read_table(io.BytesIO(content))
             read += str((table.schema.metadata, table.to_pydict())).encode()
         assert not [word for word in told if len(word) > 4 and word.encode() in read], name
-
-
-# --- what is refused -------------------------------------------------------------------------
 
 
 def with_label(label):

@@ -9,7 +9,8 @@ import pytest
 
 def test_a_run_imports_nothing_that_is_heavy_and_rare(votes):
     heavy = ("pandas", "pyarrow.dataset", "pyarrow.csv", "pydantic", "rich")
-    heavy += ("matplotlib", "distributed")
+    heavy += ("matplotlib", "distributed", "pate_cli.mechanisms.lnmax", "pate_cli.paper")
+    heavy += ("pate_cli.planning.cost", "pate_cli.planning.tune")
     words = ("--teachers", "40", "--delta", "1e-6", "--max-queries", "20", "-o", "l.csv")
     script = (
         "import sys\n"

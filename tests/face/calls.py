@@ -72,9 +72,6 @@ def _refused(place, folder):
     raise AssertionError("the coin came out for the labels")
 
 
-# Everything else a run may be asked.
-
-
 @call("mechanism as an object: confident")
 def _confident(place, folder):
     given = pate.ConfidentGNMax(teachers=100, classes=4, threshold=70.0, sigma1=40.0, sigma2=20.0)
@@ -200,9 +197,6 @@ def _pandas(place, folder):
     return {"labels": meaning.labels(pa.Table.from_pandas(frame, preserve_index=False))}
 
 
-# What votes cost, and what several runs cost together.
-
-
 def _ledgers():
     kept = {"order": 8.0, "release": "none", "keep_ledger": True, **TEST}
     first = pate.aggregate(inputs.COUNTS, "gnmax", sigma2=40.0, max_queries=20, **kept)
@@ -222,9 +216,6 @@ def _ensemble(place, folder):
     done = pate.aggregate(inputs.COUNTS, "gnmax", sigma2=40.0, ensemble="clinics")
     spent = meaning.numbers("spent", pate.spent(ensemble="clinics").to_dict())
     return meaning.numbers("report", done.report.to_dict()) | {"record": spent}
-
-
-# Sessions, plans and settings.
 
 
 @call("session: counts")

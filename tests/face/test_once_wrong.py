@@ -24,9 +24,6 @@ def ids_of(done):
     return [str(name) for name in done.labels.to_arrow().column(0).to_pylist()]
 
 
-# In memory as in a file.
-
-
 def test_a_slice_of_a_frame_keeps_its_ids():
     done = pate.aggregate(FRAME.iloc[10:30], layout="counts", **TEST)
     assert ids_of(done) == [str(row) for row in range(10, 30)]
@@ -68,9 +65,6 @@ def test_a_run_stops_before_it_spends_where_most_votes_match_nothing(here):
     ran = here(f"{line} --max-epsilon 99 --spend s.json -o l.csv --report r.json")
     assert ran.code != 0
     assert not (here.folder / "s.json").exists()
-
-
-# Sessions.
 
 
 def test_a_word_outside_the_names_is_a_vote_for_nobody():
@@ -125,9 +119,6 @@ def test_a_session_takes_its_target_by_the_name_that_runs_have():
         assert session.rule.epsilon <= 2.0
 
 
-# Records and budgets.
-
-
 def test_what_is_left_of_a_budget_never_grows(here):
     left = []
     for turn, delta in enumerate(("1e-7", "1e-6", "1e-5", "1e-4")):
@@ -158,9 +149,6 @@ def test_a_record_that_is_gone_is_missed(here):
     ran = here(f"{RUN} -o b.csv --report b.json")
     assert ran.code != 0
     assert "record" in ran.stderr
-
-
-# Targets and plans.
 
 
 @pytest.mark.parametrize("target", [0.03, 0.02])

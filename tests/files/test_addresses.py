@@ -1,4 +1,4 @@
-"""The hash in a report is that of the bytes that were written."""
+"""Names that follow from addresses, and the hash of what was written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from pate_cli.core.errors import VoteError
-from pate_cli.files.addresses import digest_of
+from pate_cli.files.addresses import digest_of, stem_of
 from pate_cli.files.outputs import Outputs
 
 
@@ -31,3 +31,24 @@ def test_what_cannot_be_hashed_is_named(tmp_path):
         digest_of(tmp_path / "none")
     with pytest.raises(VoteError, match=r"cannot read .*: Is a directory"):
         digest_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "stem"),
+    [
+        ("a/votes.csv.gz", "votes"),
+        ("votes.TSV", "votes"),
+        ("votes.jsonl.zst", "votes"),
+        ("v.1.feather", "v.1"),
+        ("votes.npy.bz2", "votes"),
+        ("votes.gz", "votes"),
+        ("s3://k:s@b/round1.csv?region=eu", "round1"),
+        ("s3://b/parts/*.csv", "votes"),
+        ("s3://b/parts/", "parts"),
+        ("notes.txt", "notes.txt"),
+        (".csv", "votes"),
+        ("-", "votes"),
+    ],
+)
+def test_outputs_are_named_after_the_votes(source, stem):
+    assert stem_of(source) == stem

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-from pathlib import Path
 
 import pytest
 
-from pate_cli.core.errors import LedgerError, OutputError
+from pate_cli.core.errors import LedgerError
 from pate_cli.files.journal import Journal
 from refusals import refusal
 
@@ -134,60 +132,3 @@ def test_links_lead_to_one_journal(place, whole, tmp_path):
     Journal(tmp_path / "link.json", "some").append({"strike": "a"})
     assert (tmp_path / "link.json").is_symlink()
     assert len(read(place)) == 4
-
-
-@pytest.mark.parametrize("after", [0, 1, 20])
-def test_a_full_disk_leaves_what_was_there(place, whole, monkeypatch, after):
-    journal = Journal(place, "some")
-    write = os.write
-
-    def full(opened, data):
-        if len(data) > after:
-            if after:
-                write(opened, bytes(data[:after]))
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(opened, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
-        with pytest.raises(OutputError, match="No space left on device"):
-            journal.append({"strike": "a"})
-    assert place.read_bytes() == whole
-    journal.append({"strike": "a"})
-    assert len(read(place)) == 4
-
-
-def test_lines_are_on_disk_before_append_returns(place, monkeypatch):
-    synced = []
-    real = os.fsync
-
-    def fsync(opened):
-        synced.append(str(Path(f"/proc/self/fd/{opened}").readlink()))
-        real(opened)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    journal = Journal(place, "some")
-    journal.append(LINES[0])
-    assert synced == [str(place), str(place.parent)]
-    synced.clear()
-    journal.append(LINES[1])
-    journal.catch_up()
-    assert synced == [str(place)]
-    # Whoever wrote it may have been killed before it was there.
-    synced.clear()
-    other = Journal(place, "some")
-    assert synced == []
-    other.catch_up()
-    assert synced == [str(place), str(place.parent)]
-
-
-def test_lines_of_others_are_written_again(place, whole, monkeypatch):
-    """A sync that failed may have taken them for written, and another would not tell."""
-    journal = Journal(place, "some")
-    written = []
-    write = os.write
-    monkeypatch.setattr(
-        os, "write", lambda opened, data: (written.append(bytes(data)), write(opened, data))[1]
-    )
-    journal.catch_up()
-    assert b"".join(written) == whole == place.read_bytes()

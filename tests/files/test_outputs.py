@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,9 +35,6 @@ def write(folder, *wanted, force=False, content=b"new", **more):
         for name in wanted[::-1]:
             out.write(folder / name, content)
     return out
-
-
-# --- when all goes well ----------------------------------------------------------------------
 
 
 def test_files_appear_whole_and_only_on_leaving_the_block(tmp_path, drafts):
@@ -102,9 +96,6 @@ def test_a_link_stays_and_what_it_names_is_made_or_replaced(tmp_path):
     assert (tmp_path / "real" / "a").read_bytes() == b"new"
 
 
-# --- who may read it -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize(
     ("mask", "mode", "expected"),
@@ -124,28 +115,6 @@ def test_permissions_are_the_wish_less_the_umask(
     assert mode_of(path) == expected
 
 
-@pytest.mark.usefixtures("no_tmpfile")
-def test_a_hidden_draft_of_a_secret_is_secret_from_the_first_instant(tmp_path, umask, monkeypatch):
-    umask(0)
-    seen, real = [], os.open
-
-    def spy(path, flags, mode=0o777, **rest):
-        descriptor = real(path, flags, mode, **rest)
-        if flags & os.O_CREAT:
-            assert flags & os.O_EXCL
-            seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
-        return descriptor
-
-    monkeypatch.setattr(os, "open", spy)
-    with Outputs() as out:
-        out.reserve(tmp_path / "ledger", mode=0o600)
-        out.write(tmp_path / "ledger", b"secret")
-    assert set(seen) == {0o600}
-
-
-# --- refused before any work -----------------------------------------------------------------
-
-
 def test_places_that_take_no_file_are_refused(tmp_path, fails):
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "loop").symlink_to("loop")
@@ -161,26 +130,6 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
     ):
         assert unreserved(fails, path, force=True) == f"cannot write {path}: {why}"
     assert names(tmp_path) == ["file", "loop"]
-
-
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name")
-def test_a_file_system_without_nameless_files_is_found_out_by_trying(tmp_path, monkeypatch):
-    real = os.open
-
-    def opened(path, flags, *rest, **more):
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-        return real(path, flags, *rest, **more)
-
-    monkeypatch.setattr(os, "open", opened)
-    with Outputs() as out:
-        out.reserve(tmp_path / "a")
-        assert [name[:17] for name in names(tmp_path)] == [".pate-unfinished-"]
-        out.write(tmp_path / "a", b"x")
-    assert names(tmp_path) == ["a"]
-
-
-# --- what is there ---------------------------------------------------------------------------
 
 
 def test_a_file_is_replaced_under_force_alone(tmp_path, fails, drafts):
@@ -285,9 +234,6 @@ def test_a_resumed_run_finds_what_it_put_there_before(tmp_path, fails, drafts):
     assert names(tmp_path) == ["l", "r"]
 
 
-# --- when something goes wrong ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("error", [RuntimeError, OSError, KeyboardInterrupt, SystemExit])
 def test_an_error_in_the_block_leaves_nothing(tmp_path, error, fails, drafts):
     def body(out):
@@ -325,40 +271,6 @@ def _two(out, folder):
         out.write(folder / name, b"x")
 
 
-def test_a_real_full_disk(tmp_path):
-    unshare, shell = shutil.which("unshare"), shutil.which("sh")
-    if unshare is None or shell is None:
-        pytest.skip("no unshare")
-    mount = 'mount -t tmpfs -o size=512k none "$1" && shift && cd "$1" && shift && '
-    enter = [unshare, "--user", "--map-root-user", "--mount", shell, "-c"]
-    place = ["sh", str(tmp_path), str(tmp_path)]
-    probe = subprocess.run([*enter, mount + "true", *place], check=False, capture_output=True)
-    if probe.returncode:
-        pytest.skip("no tmpfs can be mounted")
-    program = (
-        "import os, sys\n"
-        "from pate_cli.core.errors import PateError\n"
-        "from pate_cli.files.outputs import Outputs\n"
-        "for room in (100_000, 600_000):\n"
-        "    try:\n"
-        "        with Outputs() as out:\n"
-        "            for name in 'ab':\n"
-        "                out.reserve(name)\n"
-        "            out.try_out({'a': room})\n"
-        "            for name in 'ab':\n"
-        "                out.write(name, bytes(300_000))\n"
-        "    except PateError as error:\n"
-        "        print(error, os.listdir('.'))\n"
-    )
-    run = [mount + 'exec "$@"', *place, sys.executable, "-c", program]
-    child = subprocess.run([*enter, *run], check=False, capture_output=True, text=True)
-    full = "No space left on device"
-    assert child.stdout.splitlines() == [
-        f"cannot write b: {full}; nothing was released []",
-        f"cannot write a: {full} []",
-    ]
-
-
 @pytest.mark.parametrize("step", ["link", "fsync"])
 def test_a_last_step_that_fails_says_what_stays(tmp_path, monkeypatch, fails, step):
     (tmp_path / "b").write_bytes(b"old")
@@ -385,8 +297,6 @@ def test_a_last_step_that_fails_says_what_stays(tmp_path, monkeypatch, fails, st
     assert (tmp_path / "b").read_bytes() == (b"new" if step == "fsync" else b"old")
     assert names(tmp_path) == ["a", "b"]
 
-
-# --- ended at every call ---------------------------------------------------------------------
 
 CALLS = ("open", "write", "fsync", "link", "replace", "unlink", "close")
 

@@ -111,9 +111,6 @@ def test_a_full_device_says_which_files_stay(tmp_path, fails):
     assert out.released is True
 
 
-# --- standard output -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 def test_standard_output_comes_last(tmp_path, capfdbinary, name):
     sys.stdout.write("printed before\n")
@@ -133,18 +130,6 @@ def test_standard_output_takes_one_output(other, fails):
         out.reserve(other)
 
     assert str(fails(UsageError, body)[0]).startswith("two outputs go to the same place")
-
-
-def test_redirected_standard_output_is_no_file_that_is_there(tmp_path, run_child):
-    with (tmp_path / "report").open("wb") as file:
-        child = run_child(["out.reserve('-')", "out.write('-', b'x')"], stdout=file)
-    assert child.stderr == ""
-    assert (tmp_path / "report").read_bytes() == b"x"
-
-
-def test_a_closed_standard_output_is_refused_before_any_work(run_child):
-    child = run_child(["out.reserve('-')"], preexec_fn=lambda: os.close(1))
-    assert child.stderr == "False cannot write standard output: it is closed\n"
 
 
 @needs_full

@@ -338,9 +338,6 @@ class RefusalError(AssertionError):
             raise cls(f"no line of ours after {given!r:.300}: {said[-300:]!r}")
 
 
-# All of them.
-
-
 def _damaged(kind: str, rng: Generator) -> bytes:
     return struck(whole(kind), rng)
 

@@ -21,18 +21,14 @@ import sealing
 from fuzz.whole import record
 from fuzz.whole import report as whole_report
 from pate_cli.core.arrays import LabelSet
-from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
-from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Adjacency, PublicFact, ReleaseKind
+from pate_cli.core.errors import LedgerError, PateError
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.external import Stated, refuse_short, stated_rdp
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.report import read_report
 from pate_cli.disclosure.runs import RunKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.files.document import encoded
-from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.verbs.signatures import verify
 from pate_cli.votes.groups import TeacherGroups
 from slices import EVERY, some
 from some_runs import told as told_of
@@ -104,9 +100,6 @@ def one_line(error, name):
     assert text, name
     assert text.isprintable(), name
     assert len(text) <= 600, name
-
-
-# ---------------------------------------------------------------- ledgers and records
 
 
 def ledger():
@@ -202,41 +195,6 @@ def test_a_report_that_is_released(tmp_path):
     )
 
 
-# ---------------------------------------------------------------- reports
-
-
-@functools.cache
-def report(kind):
-    if kind != "total":
-        return reports.made(kind)[0]
-    stated = pate.Stated(epsilon=3.0, delta=1e-6, adjacency=Adjacency.REPLACE_ONE, covers="x")
-    return reports.total(stated)
-
-
-def cases_of_reports(kinds):
-    """Fields that reports of several kinds have are damaged in the first of them."""
-    known = set()
-    for kind in kinds:
-        data = report(kind).to_dict()
-        yield from ((f"{kind} {name}", altered) for name, altered in damaged(data, known))
-        known |= set(places(data))
-
-
-def test_reports(tmp_path):
-    kinds = ["draws", "passed", "groups", "several labels", "total", "stability"]
-    path = tmp_path / "r.json"
-    with reports.costs_once():
-        assert check(
-            cases_of_reports(kinds),
-            lambda altered: from_file(path, read_report, json.dumps(altered).encode()),
-            lambda _: (pate.explain(path), verify(path, with_dp_accounting=False)),
-            ReportError,
-        )
-
-
-# ---------------------------------------------------------------- external costs
-
-
 @pytest.mark.parametrize("kind", ["curve", "exported", "pair"])
 def test_an_external_cost(kind, tmp_path):
     data = {
@@ -257,32 +215,3 @@ def test_an_external_cost(kind, tmp_path):
         use,
         LedgerError,
     )
-
-
-# ---------------------------------------------------------------- checkpoints
-
-
-@pytest.mark.parametrize("seed", [None, 7, 2**80])
-def test_a_checkpoint(seed, tmp_path):
-    folder = tmp_path / "kept"
-    kept = Checkpoint.of(folder, "a run", seed=seed)
-    assert Checkpoint.of(folder, "a run", seed=None).key == kept.key
-    run = folder / "run.json"
-    data = json.loads(run.read_text())
-
-    def read(altered):
-        run.write_bytes(
-            sealed(altered) if isinstance(altered, dict) else json.dumps(altered).encode()
-        )
-        return Checkpoint.of(folder, "a run", seed=None).key
-
-    def use(key):
-        key.rows(0, 2).words(2)
-        assert key.run_id
-        assert isinstance(key, RunKey)
-
-    assert check(damaged(data), read, use, OutputError, UsageError)
-    for other, told in ((7, "seed must be a text"), ("seven", "invalid literal")):
-        run.write_bytes(sealed(data | {"seed": other}))
-        with pytest.raises(OutputError, match=f"no checkpoint that .* read .*{told}.*; give an"):
-            Checkpoint.of(folder, "a run", seed=None)

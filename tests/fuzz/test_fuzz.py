@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +14,10 @@ import pytest
 
 import record_files
 from fuzz import batch, trial
-from fuzz.cases import CASES, READERS, Case, RefusalError, run
+from fuzz.cases import CASES, READERS, Case
 from fuzz.whole import MARK, WHOLE, ledger, record, whole
 from pate_cli.core.errors import (
     LedgerError,
-    ParameterError,
     PateError,
     UsageError,
     VoteError,
@@ -61,9 +59,6 @@ def test_what_is_whole_is_read(kind, here):
         pytest.fail("never read")
 
 
-# That faults are seen.
-
-
 def _caught(monkeypatch, read):
     monkeypatch.setitem(CASES, "planted", Case(lambda _: b"", lambda *_: read()))
     return trial.look("planted", 0)[0]
@@ -91,25 +86,6 @@ def test_faults_are_seen(error, fault, here, monkeypatch):
     assert _caught(monkeypatch, _raises(error)).startswith(fault)
 
 
-def test_what_takes_long_is_seen(here, monkeypatch):
-    monkeypatch.setattr(trial, "SECONDS", 0.01)
-
-    def read():
-        end = time.process_time() + 0.05
-        while time.process_time() < end:
-            pass
-
-    assert _caught(monkeypatch, read).startswith("took 0.")
-
-
-def test_a_refusal_is_none(here, monkeypatch):
-    assert _caught(monkeypatch, _raises(VoteError("v: no"))) is None
-    with pytest.raises(RefusalError, match="exit code 1"):
-        RefusalError.check(1, "pate: internal failure", [])
-    with pytest.raises(RefusalError, match="no line of ours"):
-        RefusalError.check(3, "Traceback", [])
-
-
 def test_a_process_that_ends_is_named_with_its_seed(monkeypatch):
     """Python is asked for something that kills it in the place of the trials."""
     fatal = (
@@ -121,9 +97,6 @@ def test_a_process_that_ends_is_named_with_its_seed(monkeypatch):
     assert sorted(found.faults) == [6, 8]
     assert found.trials == 4
     assert "the process ended with -6" in found.faults[6]
-
-
-# What was found once.
 
 
 def refusal_of(kind, read, *arguments, **words):
@@ -295,13 +268,6 @@ def test_an_archive_with_an_entry_of_no_name(here):
     entry[at + 28 : at + 30] = b"\0\0"
     Path("v").write_bytes(entry)
     assert "damaged or cut short" in refusal_of(VoteError, read, "v")
-
-
-def test_an_order_of_zero(here):
-    np.save("v.npy", np.array([[5, 1], [1, 5]]))
-    code, said = run(["aggregate", "v.npy", "--layout", "counts", "--dry-run", "--order", "0"])
-    assert code == ParameterError.exit_code
-    assert "order" in said.splitlines()[-1]
 
 
 def test_what_is_packed_too_often_is_refused(here):

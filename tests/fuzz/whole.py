@@ -86,9 +86,6 @@ def _csv() -> bytes:
     return "\n".join(["query_id,class_0,class_1,class_2", *rows]).encode()
 
 
-# Files beside the votes.
-
-
 def chances() -> np.ndarray[Any, Any]:
     """Predictions of a student, [queries, 4]."""
     return np.full((_ROWS, 4), 0.25)

@@ -157,8 +157,6 @@ class History:
             self._end()
         self.system.check_model()
 
-    # --- around ------------------------------------------------------------------------------
-
     @contextlib.contextmanager
     def _stage(self) -> Iterator[None]:
         system, random_bytes = self.system, self.chance.randbytes
@@ -205,8 +203,6 @@ class History:
 
     def _path(self, name: str) -> str:
         return f"{self.system.root}/{name}"
-
-    # --- a step ------------------------------------------------------------------------------
 
     def _step(self, name: str) -> None:
         self.happened.append(name)
@@ -275,8 +271,6 @@ class History:
                     self.system.end(process)
                     if alive:
                         self.system.processes.pop(process.number, None)
-
-    # --- runs --------------------------------------------------------------------------------
 
     def _label(self) -> None:
         self._run(self._line())
@@ -417,8 +411,6 @@ class History:
         if isinstance(error, RefusedError) and run_of(self._stays(line.report)) != error.report.run:
             raise BrokenError(f"{line.report} is of another run than was refused")
 
-    # --- releases ----------------------------------------------------------------------------
-
     def _release(self) -> None:
         """Of a ledger, once or twice; one is made if there is none."""
         names = ("a.ledger.json", "b.ledger.json")
@@ -461,8 +453,6 @@ class History:
             if rounds in self.drawn and not again:
                 raise BrokenError(f"{name} was released before, and nobody asked for it again")
             self.drawn.add(rounds)
-
-    # --- a session ---------------------------------------------------------------------------
 
     def _sits(self, act: Callable[[pate.Session], Any]) -> Any:
         """Something is asked of the session, which is opened if it is not; None where it failed."""
@@ -560,8 +550,6 @@ class History:
         first = self.chance.randint(0, TEACHERS)
         second = self.chance.randint(0, TEACHERS - first)
         return [first, second, *[0] * (len(self.names) - 2 if self.names else 0)]
-
-    # --- else --------------------------------------------------------------------------------
 
     def _clock(self) -> None:
         os.environ["SOURCE_DATE_EPOCH"] = str(self.chance.randint(0, 2 * 10**9))

@@ -136,8 +136,6 @@ class System:
         self._turns: _Turns | None = None
         self.me = Process(999, "the history")  # which never ends
 
-    # --- processes -------------------------------------------------------------------------------
-
     def process(self, doing: str, records: tuple[str, ...] = ()) -> Process:
         """A new one, which runs when it is made `me`."""
         new = Process(next(self._numbers), doing, records)
@@ -226,8 +224,6 @@ class System:
         if differ:
             raise BrokenError(f"the simulator missed a call on {sorted(differ)}")
 
-    # --- where ---------------------------------------------------------------------------------
-
     def node(self, path: str) -> Node | None:
         """What a path below the folder stands for."""
         here: Node | None = self.tree
@@ -274,8 +270,6 @@ class System:
                 yield place, each
                 yield from self._under(place, each)
 
-    # --- steps ---------------------------------------------------------------------------------
-
     def _due(self, what: str) -> tuple[bool, bool]:
         """Whether the process dies at this step, and whether the step fails."""
         me = self.me
@@ -317,8 +311,6 @@ class System:
         if kill:
             self._die()
         return done
-
-    # --- calls ---------------------------------------------------------------------------------
 
     def open(self, path, flags, mode=0o777, *, dir_fd=None):
         at = "" if os.fspath(path) == self.root else self._at(path, dir_fd)
@@ -581,8 +573,6 @@ class System:
     def _refuse_guarded(self, node: Node | None, path: str) -> None:
         if isinstance(node, FileNode) and node.guarded:
             self.break_(f"{path} is nobody's to touch")
-
-    # --- in the place of ----------------------------------------------------------------------
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:

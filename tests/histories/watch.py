@@ -40,8 +40,6 @@ class Watch:
         self._readable: dict[str, tuple[str, ...]] = {}
         system.changed = self._changed
 
-    # --- noise -------------------------------------------------------------------------------
-
     def made(self, secret: bytes) -> bytes:
         """A key was made; whoever can read it can take the noise off."""
         self._secrets += [secret, secret.hex().encode()]
@@ -96,8 +94,6 @@ class Watch:
             self._known[key.secret] = key.run_id
         return self._known[key.secret]
 
-    # --- files -------------------------------------------------------------------------------
-
     def may_hold(self, path: str) -> set[bytes | None]:
         """What a file would hold after a loss of power."""
         return contents(self._system.tree, tuple(path.split("/")))
@@ -138,8 +134,6 @@ class Watch:
             if me.run == run
             else tuple(p for p, runs in self.owed.items() if run in runs)
         )
-
-    # --- afterwards --------------------------------------------------------------------------
 
     def struck_out(self, run: str) -> None:
         """A file turned out to hold no votes, and nobody could have read a label."""

@@ -6,7 +6,6 @@ What happens to runs that are killed is tried in `tests/kills`.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pickle
 import stat
@@ -73,8 +72,6 @@ def same_answer(votes, here, found, kind="plain"):
     assert not (here / "kept").exists()
 
 
-# ---------------------------------------------------------------- what does not belong to the run
-
 OTHERS = [
     ["--threshold", "41"],
     ["--sigma2", "7"],
@@ -119,9 +116,6 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
     np.save(tmp_path / "other.npy", changed)
     assert run(words(tmp_path / "other.npy", "plain")).exit_code == 2
     assert state(here / "kept") == before
-
-
-# ---------------------------------------------------------------- a folder that is not as it was
 
 
 def test_only_a_folder_of_its_own(votes, here):
@@ -236,9 +230,6 @@ def test_a_piece_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     assert not kept.folder.exists()
 
 
-# ---------------------------------------------------------------- the end
-
-
 def test_an_end_that_fails_half_way_gives_no_second_answer(votes, here, monkeypatch):
     unlink = Path.unlink
 
@@ -279,9 +270,6 @@ def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch
     assert set(in_place(here)) == {"report.json", "spent.json"}
 
 
-# ---------------------------------------------------------------- taken up again
-
-
 @pytest.mark.parametrize(
     "where", ["pate_cli.run.labelling.TallySum.add", "pate_cli.run.labelling.Drawn.until"]
 )
@@ -304,7 +292,7 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     same_answer(votes, here, found, "target")
 
 
-@pytest.mark.parametrize("kind", ["plain", "target"])
+@pytest.mark.parametrize("kind", some(["plain", "target"], 2))
 def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, monkeypatch):
     """It is of the time at which the run was entered, as the record has it."""
 
@@ -319,44 +307,3 @@ def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, 
     assert run(words(votes, kind)).exit_code == 0
     assert pate.verify("report.json").holds
     assert pate.spent("spent.json", reports=["report.json"]).holds
-
-
-def test_a_seeded_run_that_was_resumed_later_is_of_the_time_in_its_record(votes, here, monkeypatch):
-    """The record knows it by a name of its own, as a seed gives a report its name."""
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    line = [*words(votes, "plain"), "--seed", "5"]
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.run.labelling.Drawn.until", interrupted)
-        assert run(line).exit_code == 130
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
-    assert run(line).exit_code == 0
-    (entered,) = pate.spent("spent.json").runs
-    assert json.loads(Path("report.json").read_text())["time"] == entered.time
-
-
-def test_two_runs_in_one_folder_do_not_mix_their_rows(votes, here):
-    """What the other keeps meanwhile is no matter of which rows come next."""
-    asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "layout": "counts"}
-    asked |= {"checkpoint": here / "kept", "record": here / "spent.json", "max_epsilon": 99.0}
-    under_way = []
-
-    def cut_short(rows, of=None):
-        under_way.append(rows)
-        if len(under_way) == 4:
-            raise KeyboardInterrupt
-
-    def other(rows, of=None):
-        if not under_way:
-            with pytest.raises(KeyboardInterrupt):
-                pate.aggregate(votes, into="other.csv", progress=cut_short, **asked)
-
-    done = pate.aggregate(votes, into="labels.csv", progress=other, **asked)
-    assert len(under_way) == 4
-    (entered,) = pate.SpendRecord.read(here / "spent.json").runs
-    assert (entered.id, entered.outcome) == (done.report.run, "labelled")
-    lines = (here / "labels.csv").read_text().splitlines()[1:]
-    assert [int(line.split(",")[0]) for line in lines] == list(range(ROWS))

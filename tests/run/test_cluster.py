@@ -176,8 +176,6 @@ def without_names(data):
     return re.sub(rb'"([0-9a-f]{32}|[0-9a-f]{64})"', b'"name"', data)
 
 
-# ---------------------------------------------------------------- the same bits
-
 RUNS = {
     "default": [],
     "upper": ["--release", "upper", "--ledger", "ledger.json"],
@@ -224,10 +222,7 @@ def test_results_come_in_order_and_errors_as_themselves(cast):
             list(cluster(divided, [1, 0]))
 
 
-# ---------------------------------------------------------------- what is not there, or dies
-
-
-@pytest.mark.parametrize("preloads", [None, [], [STRANGE]])
+@pytest.mark.parametrize("preloads", [None, [STRANGE]])
 def test_a_cluster_that_cannot_work_is_found_before_anything_is_spent(
     preloads, troupe, votes, tmp_path, monkeypatch
 ):
@@ -290,7 +285,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_and_nothing_is_left(troupe, vot
     assert left() == []
 
 
-@pytest.mark.parametrize("part", some(["a", "b", "c"], 2))
+@pytest.mark.parametrize("part", some(["a", "b", "c"], 3))
 def test_votes_that_change_between_two_readings_are_refused(part, cast, tmp_path):
     folder, seen = tmp_path / "votes", []
     save(folder, COUNTS)

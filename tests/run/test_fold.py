@@ -104,9 +104,6 @@ def batch_of(_mechanism, batch):
     return batch
 
 
-# ---------------------------------------------------------------- where the work is done
-
-
 def ran(rows, mechanism, key, *, cap):
     plan = None if isinstance(mechanism, ComposedMechanism) else PLAN
     return aggregated(rows, mechanism, plan, max_answers=cap, key=key, delta=0.05)
@@ -189,9 +186,6 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
     assert processes(COUNTS) == me  # votes in memory would have to travel
 
 
-# ---------------------------------------------------------------- ranges
-
-
 @pytest.mark.parametrize("rows", [1, 13, 1000])
 @pytest.mark.parametrize("queries", some([1, 36, 101, ROWS], 3))
 def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder, small):
@@ -207,9 +201,6 @@ def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder
             ends = np.cumsum([0, *(len(batch.counts) for batch in done)])
             assert [batch.first_row for batch in done] == ends[:-1].tolist()
             assert sum(seen) == 2 * queries
-
-
-# ---------------------------------------------------------------- votes that change
 
 
 @pytest.mark.parametrize("row", [0, 150, ROWS - 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -16,7 +15,6 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.facts import quote_of
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import States
 from pate_cli.mechanisms.base import ComposedMechanism
@@ -26,7 +24,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run.labelling import drawn
-from runs import aggregated, cut, same_tally, told
+from runs import aggregated, cut, same_tally
 from slices import some
 
 ROWS = 90
@@ -69,9 +67,6 @@ def labelled(mechanism, *, size=1000, cap=1000):
     labels = np.concatenate([part.labels for part in parts])
     sources = np.concatenate([part.table({}).sources for part in parts])
     return labels, sources, None if composed else sum((p.kept for p in parts), Tally.empty())
-
-
-# ---------------------------------------------------------------- labels
 
 
 @by_name([MECHANISM, GNMax(20, 3, sigma2=3.0), *COMPOSED])
@@ -121,9 +116,6 @@ def test_the_cap_stops_answers_and_not_the_tally(mechanism, size, cap):
     if tally is not None:
         assert tally.queries == len(COUNTS)
         same_tally(tally, whole)
-
-
-# ---------------------------------------------------------------- charges
 
 
 def test_the_ledger_charges_all_rows_at_any_cap():
@@ -192,19 +184,3 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
     other = np.ascontiguousarray(np.roll(STABLE_COUNTS, 1, axis=1)[::-1])
     assert ran(mechanism, other).report.epsilon == report.epsilon
     assert ran(mechanism, cap=4).report.epsilon == report.epsilon
-
-
-@by_name([MECHANISM, *COMPOSED])
-def test_the_price_before_is_the_price_after(mechanism):
-    how = charged_by(mechanism)
-    asked = told(mechanism, queries=ROWS, max_answers=12, delta=how["delta"], sanitizer=how["plan"])
-    before = quote_of(asked).to_dict()
-    after = ran(mechanism, cap=12).report.to_dict()
-    for field in ("delta", "mechanism", "queries", "max_answers", "data_independent"):
-        assert before[field] == after[field]
-    assert before["epsilon"] == after["data_independent"]["epsilon"]
-    assert before["dry_run"] is True
-    assert json.dumps(before, allow_nan=False)
-
-
-# ---------------------------------------------------------------- what a run says of itself

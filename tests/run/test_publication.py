@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -133,30 +132,6 @@ def test_a_ledger_of_what_has_none_is_refused_before_anything_is_read(tmp_path):
         with pytest.raises(UsageError, match="a ledger cannot be used with `target_epsilon`"):
             pate.aggregate(VOTES, layout="counts", target_epsilon=1.0, **kept)
     assert names(tmp_path) == []
-
-
-def test_a_record_is_no_output(tmp_path):
-    to = pate.Destination("l.csv", report="spent.json", force=True)
-    with pytest.raises(UsageError, match=r"spent\.json is the record of what was spent"):
-        pate.aggregate(VOTES, layout="counts", target_epsilon=9.0, record="spent.json", into=to)
-    assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("output", ["labels", "report", "ledger"])
-def test_votes_are_no_output_whatever_is_forced(tmp_path, opened, output):
-    votes = tmp_path / "votes.npy"
-    np.save(votes, np.array([[38, 2]] * 4))
-    before = votes.read_bytes()
-    to = {"labels": tmp_path / "labels.csv", "report": tmp_path / "report.json"} | {output: votes}
-    into = pate.Destination(**to, label_format="csv", force=True)
-    asked = {"sigma2": 9.0, "into": into, "record": tmp_path / "all.spent.json"}
-    there = pate.open_votes(votes, layout="counts") if opened else nullcontext(votes)
-    asked |= {} if opened else {"layout": "counts"}
-    with there as given, pytest.raises(UsageError, match="give the output another name"):
-        pate.aggregate(given, "gnmax", **asked)
-    assert votes.read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["votes.npy"]
 
 
 @pytest.mark.parametrize("dry", [False, True])

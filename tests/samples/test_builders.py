@@ -47,22 +47,6 @@ def test_digits_again(script, samples):
     np.testing.assert_array_equal(labels[1200:], ensembles.load("digits_truth.parquet")["label"])
 
 
-def test_guesses_at_digits_again_from_public_digits_alone(script):
-    pytest.importorskip("sklearn")
-    digits, ensembles = script("make_digits"), script("ensembles")
-    pixels, labels = digits.digits()
-    guesses = digits.guesses(pixels, labels)
-    kept = pq.read_table(ensembles.FOLDER / "digits_prior.parquet")
-    assert (guesses != kept["label"].to_numpy()[:500]).mean() < 1e-2
-    assert digits.guess_table(guesses).schema == kept.schema
-    # They know nothing of what the teachers hold, nor of the answers to the queries.
-    hidden = labels.copy()
-    hidden[:1700] = 0
-    pixels = pixels.copy()
-    pixels[:1200] = 0
-    np.testing.assert_array_equal(digits.guesses(pixels, hidden), guesses)
-
-
 def test_cells_again(script, samples):
     pytest.importorskip("sklearn")
     cells = script("make_cells")
@@ -75,49 +59,11 @@ def test_cells_again(script, samples):
     assert set(np.unique(said)) == {*cells.NAMES, cells.UNSURE}
 
 
-def test_glyph_like_again_and_a_tenth_mislabelled(script):
-    glyph = script("make_glyph_like")
-    shape = {"teachers": 400, "classes": 20, "queries": 3000}
-    counts, label = glyph.votes(**shape)
-    again, label_again = glyph.votes(**shape)
-    np.testing.assert_array_equal(counts, again)
-    np.testing.assert_array_equal(label, label_again)
-    assert np.all(counts.sum(axis=1) == 400)
-    assert label.min() == 0
-    assert label.max() == 19
-    frequent = np.bincount(label, minlength=20)
-    assert frequent[0] > 5 * frequent[-1]
-    # Mislabelled queries are those where hardly anybody votes for the recorded label.
-    own = counts[np.arange(3000), label] / 400
-    assert 0.07 < (own < 0.1).mean() < 0.2
-
-
-def test_kept_tables_have_the_same_bytes(script, tmp_path):
-    ensembles = script("ensembles")
-    table = ensembles.counts_table(np.arange(6).reshape(3, 2))
-    first = ensembles.keep(table, "one.parquet", tmp_path).read_bytes()
-    assert first == ensembles.keep(table, "two.parquet", tmp_path).read_bytes()
-    found = ensembles.load_counts("one.parquet", tmp_path)
-    np.testing.assert_array_equal(found, np.arange(6).reshape(3, 2))
-
-
 CSV = b""",age,workclass,loan
 0,39, State-gov, <=50K
 1,50, Private, >50K
 2,28, Private, <=50K
 """
-
-
-def test_words_become_numbers_that_the_metadata_explains(script):
-    import json
-
-    table = script("make_adult").records(CSV)
-    assert table.column_names == ["age", "workclass", "over_50k", "part"]
-    words = json.loads(table.schema.metadata[b"words"])
-    assert words == {"workclass": ["Private", "State-gov"]}
-    rows = {row["age"]: row for row in table.to_pylist()}
-    assert [rows[age]["workclass"] for age in (39, 50, 28)] == [1, 0, 0]
-    assert [rows[age]["over_50k"] for age in (39, 50, 28)] == [0, 1, 0]
 
 
 def _wheel():

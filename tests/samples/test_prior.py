@@ -12,10 +12,3 @@ def test_guesses_make_more_labels_right(script):
     assert alone == pytest.approx(0.834, abs=0.06)
     assert guessed == pytest.approx(0.908, abs=0.06)
     assert guessed > alone
-
-
-def test_guesses_count_as_the_default_does(script):
-    prior = script("prior")
-    given = prior.pate.quote(prior.VOTES, "gnmax", **prior.asked(12.0, 20))
-    without = {**prior.asked(12.0, 20), "prior_weight": None}
-    assert given.to_dict() == prior.pate.quote(prior.VOTES, "gnmax", **without).to_dict()

@@ -55,9 +55,6 @@ def votes(probabilities, positions=POSITIONS, **asked):
     )
 
 
-# --------------------------------------------------------------------------------------- the laws
-
-
 @pytest.fixture(scope="module")
 def race():
     """Three teachers over many asks: two near each other, one that knows other tokens."""
@@ -159,9 +156,6 @@ def test_a_clock_is_the_quantile_of_its_word(word):
         assert found == pytest.approx(float(exact), rel=1e-15)
 
 
-# ------------------------------------------------------------------------------- the same race
-
-
 @pytest.mark.parametrize("tokens", [1, 7, 256, 257, 3_000])
 def test_known_tokens_alone_are_the_same_race(tokens):
     table = rows(tokens, 6, tokens, spread=2.0)
@@ -218,9 +212,6 @@ def test_what_cannot_be_said_is_never_chosen(log):
     assert drawn == {3}
 
 
-# ------------------------------------------------------------------------- as it is written down
-
-
 def by_hand(ask, what, length):
     return hashlib.shake_256(b"pate coordinated 1" + ask + what).digest(length)
 
@@ -256,9 +247,6 @@ def test_other_asks_have_other_clocks():
     asked = [coordinated._spelled("seed", s) + coordinated._spelled("position", p) for s, p in asks]
     found = {clocks_of(ask, tokens)[0] for ask in asked for tokens in (["t", "u"], [0])}
     assert len(found) == 2 * len(asks)
-
-
-# ------------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize("bad", [[0.5, -0.1], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [1e300, 1]])

@@ -119,14 +119,6 @@ def test_a_total_of_a_refusal_verifies():
     assert verify(total, with_dp_accounting=False).holds
 
 
-def test_groups_of_a_report_stay_groups_in_a_total():
-    report, _ = reports.made("groups")
-    total = released(report)
-    assert [group.group for group in total.groups] == [group.group for group in report.groups]
-    with pytest.raises(LedgerError, match="cannot share a total"):
-        released(report, alone())
-
-
 def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
     """Whoever gives them says that the teachers are the same; the others take no run after that."""
     one, other = tmp_path / "one.json", tmp_path / "other.json"

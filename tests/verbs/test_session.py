@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing
 import os
 from pathlib import Path
@@ -39,22 +38,6 @@ def small(**more):
 
 def record():
     return pate.SpendRecord.read("r.json")
-
-
-# --- asking --------------------------------------------------------------------------------------
-
-
-def test_a_session_answers_until_its_epsilon_is_spent():
-    with small() as session:
-        assert (session.remaining, session.rule.asks) == (75, 75)
-        found = [session.ask(AGREED) for _ in range(75)]
-        assert session.remaining == 0
-        text = refusal(pate.BudgetSpent, session.ask, AGREED)
-        report = session.report()
-    assert found.count(0) > 70
-    assert text == "the session may ask no more: its 75 queries have used up epsilon 0.9938"
-    assert (report.queries, report.answers, report.epsilon) == (75, 75, 0.9938)
-    assert pate.verify(report).holds
 
 
 @pytest.mark.parametrize(
@@ -148,9 +131,6 @@ def test_groups_vote_by_their_weights():
     assert report.mechanism["teachers_per_record"] == 5
 
 
-# --- what is known already -----------------------------------------------------------------------
-
-
 def test_an_id_gets_one_answer_whatever_is_voted_then():
     with small() as session:
         first = session.ask([90, 80, 80], id="q7")
@@ -200,9 +180,6 @@ def test_what_is_no_id_is_refused(name):
         assert session.asked == 0
 
 
-# --- the record ----------------------------------------------------------------------------------
-
-
 def asked_so_far():
     return [run.settings.queries for run in record().runs]
 
@@ -218,20 +195,6 @@ def test_what_was_asked_is_on_disk_before_it_is_answered(monkeypatch):
         session.ask(AGREED)
         assert seen[-1] == 8
         assert asked_so_far() == [8]
-
-
-def test_other_runs_join_the_record_while_a_session_is_open():
-    votes = {"layout": "counts", "record": "r.json", "sigma2": 40}
-    with small() as session:
-        session.ask_all([AGREED] * 5)
-        done = pate.aggregate([AGREED] * 3, "gnmax", **votes)
-        session.ask(AGREED)
-    assert [run.kind for run in record().runs] == ["session", "worst-case"]
-    assert [run.answers for run in record().runs] == [6, 3]
-    assert done.report.spent.epsilon > 0.9938
-    assert pate.verify(done.report).holds
-    total = pate.release("r.json")
-    assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
 
 
 def test_other_settings_are_another_session():
@@ -276,9 +239,6 @@ def test_a_rule_with_more_beyond_is_found_out():
     assert pate.verify(json.dumps(facts).encode()).holds
     facts["rounds"][0]["rule"]["beyond"]["budget"] *= 1.3
     assert not pate.verify(json.dumps(facts).encode()).holds
-
-
-# --- what goes wrong -----------------------------------------------------------------------------
 
 
 def test_one_query_that_is_none_stops_the_batch_before_anything_is_spent():
@@ -365,9 +325,6 @@ def test_every_sitting_has_noise_of_its_own():
         with small(record=place) as session:
             found.append(tuple(session.ask_all([[84, 83, 83]] * 30)))
     assert len(set(found)) == 3
-
-
-# --- names that nobody listed --------------------------------------------------------------------
 
 
 OPEN = {"teachers": 400, "mechanism": "open-vocabulary", "target_epsilon": 3.0, "record": "r.json"}

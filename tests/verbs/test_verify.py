@@ -82,8 +82,6 @@ def retold(report, **changed):
     return again(report, rounds=(dataclasses.replace(done, **changed),))
 
 
-# ------------------------------------------------------------------------------------- the verdict
-
 LEFT = {
     "upper": {Checked.SANITIZING},
     "rounds": {Checked.SANITIZING},
@@ -117,9 +115,6 @@ def test_an_honest_report_holds_and_what_nobody_can_check_is_named(kind):
     assert left <= set(data["not_checked"])
 
 
-# ------------------------------------------------------------------- what no run says of itself
-
-
 def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
     """Those of one teacher are all for the same class, and so cost less."""
     groups = pate.TeacherGroups(["a"] * 9, teachers_per_record=[2] * 9)
@@ -137,9 +132,6 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
         facts["teachers"] = 10**9
     with pytest.raises(ReportError, match="votes again would take too long"):
         of(data)
-
-
-# ------------------------------------------------------------------------------------- its runs
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +184,6 @@ def test_a_report_of_a_session_holds_when_more_was_asked_since(tmp_path):
     rolled_back = SpendRecord(early.spent.runs)
     assert failed(HERE(late, record=rolled_back)) == {Checked.RECORD}
 
-
-# ------------------------------------------------------------------------------------- the labels
 
 FORMATS = list(LabelFormat)
 TELLING = formats_with("metadata")
@@ -286,9 +276,6 @@ def test_labels_stripped_of_their_settings(tmp_path):
         assert not HERE(signed, tmp_path / "l.parquet").holds
 
 
-# ----------------------------------------------------------------------------------- the prior
-
-
 @pytest.mark.parametrize("kind", ["prior", "prior, confident", "prior, passed"])
 def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
     report, labels = reports.made(kind)
@@ -313,9 +300,6 @@ def test_the_guesses_are_known_by_their_hash(tmp_path):
     assert failed(HERE(done.report, prior=path)) == {GUESSES_FILE}
 
 
-# ------------------------------------------------------------------------------ the other library
-
-
 def test_another_library_finds_a_textbook_number_that_is_too_small():
     pytest.importorskip("dp_accounting")
     for kind, number in (("gnmax", "rdp_epsilon"), ("gnmax", "exact_epsilon"),
@@ -326,9 +310,6 @@ def test_another_library_finds_a_textbook_number_that_is_too_small():
         found = verify(dataclasses.replace(report, crosscheck=wrong))
         assert any(name.startswith("dp-accounting") for name in failed(found)), number
         assert not any(name.startswith("dp-acc") for name in failed(verify(report)))
-
-
-# ----------------------------------------------------------------------------- what is passed on
 
 
 COMMAND = "\x1b]0;pwned\x07\x1b[2J\u202e\u2028\x9b31m"

@@ -18,24 +18,9 @@ from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import formats
 from slices import some
 
-COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
 
-
-def _npy(counts):
-    file = io.BytesIO()
-    np.save(file, counts)
-    return file.getvalue()
-
-
-def _parquet(counts):
-    file = io.BytesIO()
-    pq.write_table(pa.table({f"class_{j}": counts[:, j] for j in range(4)}), file)
-    return file.getvalue()
-
-
-@pytest.mark.parametrize("encode", some([_npy, _parquet], 2))
-def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
-    result = shell("aggregate", "-", "-o", "l.csv", input=encode(counts))
+def test_votes_from_a_pipe(shell, votes, folder, leftovers):
+    result = shell("aggregate", "-", "-o", "l.csv", input=votes.read_bytes())
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 60
     assert b"standard input: 60 queries x 4 classes, 40 teachers" in result.stderr
@@ -70,40 +55,6 @@ def test_a_reader_that_leaves_early_is_no_error(command, many):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
-
-
-@pytest.fixture
-def on_a_terminal(terminal, capsys):
-    """Everything that `pate` writes to a stderr that is a terminal; the report goes to stdout."""
-
-    def run(*words, **environment):
-        seen = terminal("stderr", *words, **environment)
-        json.loads(capsys.readouterr().out)
-        return seen
-
-    return run
-
-
-def test_progress_shows_on_a_terminal(on_a_terminal, votes):
-    seen = on_a_terminal("aggregate", votes)
-    assert b"aggregating" in seen
-    assert b"60/60" in seen
-    assert COLOUR.search(seen)
-    # The bar is wiped; the notes stay.
-    assert b"pate: answered" in seen
-
-
-def test_no_color_is_respected(on_a_terminal, votes):
-    seen = on_a_terminal("aggregate", votes, NO_COLOR="1")
-    assert b"aggregating" in seen
-    assert not COLOUR.search(seen)
-
-
-def test_no_progress_and_no_control_codes_off_a_terminal(pate, votes):
-    result = pate("aggregate", votes)
-    assert "aggregating" not in result.stderr
-    assert b"\x1b" not in result.stderr_bytes + result.stdout_bytes
-    assert b"\r" not in result.stderr_bytes
 
 
 def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refused, votes):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.stats import binom, chi2, kstest
+from scipy.stats import binom, chi2
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.verbs import coordinated
@@ -103,44 +103,12 @@ def test_the_bound_is_one_of_the_exact_chance(p, q):
     assert agreement(p, q) <= 1.0 - distance + 1e-12  # which no way to draw exceeds
 
 
-def test_the_exact_chance_by_integration():
-    """Of three tokens, over the clocks themselves: all of a square of quantiles of two of them."""
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
-
-    def same(u, v):
-        first, second = -np.log1p(-u), -np.log1p(-v)
-        chance = 0.0
-        # The third clock e rings first for both, or is too late for both, where they agree.
-        ends = [min(first / own[0], second / own[1]) * own[2] for own in (p, q)]
-        chance += -np.expm1(-min(ends))
-        if (first / p[0] < second / p[1]) == (first / q[0] < second / q[1]):
-            chance += np.exp(-max(ends))
-        return chance
-
-    steps = (np.arange(300) + 0.5) / 300
-    table = np.vectorize(same)(steps[:, np.newaxis], steps[np.newaxis, :])
-    assert table.mean() == pytest.approx(agreement(p, q), abs=5e-3)
-
-
-@given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))
-def test_of_two_tokens_agreement_is_all_that_can_be(p, q):
-    """A ratio of exponentials is below r with chance r/(1 + r): both are on one side of it."""
-    first, second = np.array([p, 1.0 - p]), np.array([q, 1.0 - q])
-    assert agreement(first, second) == pytest.approx(1.0 - abs(p - q), rel=1e-12)
-
-
 def test_asks_are_independent():
     """The token of one position says nothing about that of the next, of this seed or another."""
     first, other = votes(COMMON), votes(COMMON, seed=8)
     again = COMMON @ COMMON
     assert in_law(int((first[::2] == first[1::2]).sum()), POSITIONS // 2, again)
     assert in_law(int((first == other).sum()), POSITIONS, again)
-
-
-def test_clocks_are_exponential():
-    for tokens in (range(20_000), [f"token {i}" for i in range(20_000)]):
-        drawn = clocks_of(b"ask", tokens)
-        assert kstest(drawn, "expon").pvalue > FALSE_ALARM
 
 
 @given(st.integers(0, 2**64 - 1))

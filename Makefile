@@ -87,7 +87,7 @@ mutants: $(STAMP)
 .PHONY: fuzz
 
 fuzz: $(STAMP)
-	PYTHONPATH=.:tests:tests/support $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
+	PATE_FUZZ=$(or $(ROUNDS),1000) $(PYTEST) tests/fuzz/test_fuzz.py -k 'read_or_refused and $(or $(CASE),test)'
 
 # Runs, releases and sessions on a disk that fails: HISTORIES of them, or one SEED again, step by
 # step; when each bug on purpose is found; tests/histories/README.md.
@@ -96,10 +96,10 @@ fuzz: $(STAMP)
 HISTORY := PYTHONPATH=.:tests $(BIN)/python -m histories
 
 histories: $(STAMP)
-	$(HISTORY) $(if $(SEED),one $(SEED),run --histories $(or $(HISTORIES),100000))
+	$(HISTORY) $(if $(SEED),--seed $(SEED),--histories $(or $(HISTORIES),100000))
 
 histories-planted: $(STAMP)
-	$(HISTORY) planted
+	$(HISTORY) --planted
 
 # Every leaf of reports forged, singly and consistently; tests/forgeries/README.md.
 .PHONY: forgeries

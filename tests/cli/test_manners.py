@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import subprocess
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load

@@ -1,1 +1,1 @@
-"""Hostile and damaged input: `python -m fuzz`, tests/fuzz/README.md."""
+"""Hostile and damaged input; tests/fuzz/README.md."""

@@ -1,10 +1,8 @@
-"""One trial: success, or one refusal as it is documented, soon and within memory."""
+"""One trial: success, or one refusal as it is documented, and soon."""
 
 from __future__ import annotations
 
-import os
 import re
-import resource
 import time
 import traceback
 import warnings
@@ -16,8 +14,6 @@ from pate_cli.core.errors import PateError
 
 SECONDS = 5.0
 """CPU time that one input may take."""
-MEMORY = 1 << 30
-"""Bytes of address space that a process may take beyond what it has after its first input."""
 LONGEST = 320
 """Characters of a message about a file of a short name."""
 
@@ -63,12 +59,3 @@ def _told(error: Exception) -> str:
     ours = [frame for frame in frames if "pate_cli" in frame.filename] or list(frames)
     at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
     return f"{type(error).__name__} at {at}: {str(error)!r:.300}"
-
-
-def limited() -> None:
-    """From now on this process may take MEMORY more, and write files of that size."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + MEMORY, hard))
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY, hard))

@@ -90,16 +90,17 @@ fuzz: $(STAMP)
 	PATE_FUZZ=$(or $(ROUNDS),1000) $(PYTEST) tests/fuzz/test_fuzz.py -k 'read_or_refused and $(or $(CASE),test)'
 
 # Runs, releases and sessions on a disk that fails: HISTORIES of them, or one SEED again, step by
-# step; when each bug on purpose is found; tests/histories/README.md.
-.PHONY: histories histories-planted
+# step; tests/histories/README.md.
+.PHONY: histories
 
-HISTORY := PYTHONPATH=.:tests $(BIN)/python -m histories
+ONE = import histories.history as h; print(h.fault_of($(SEED), print) or 'is kept')
 
 histories: $(STAMP)
-	$(HISTORY) $(if $(SEED),--seed $(SEED),--histories $(or $(HISTORIES),100000))
-
-histories-planted: $(STAMP)
-	$(HISTORY) --planted
+ifdef SEED
+	PYTHONPATH=.:tests $(BIN)/python -c "$(ONE)"
+else
+	PATE_HISTORIES=$(or $(HISTORIES),100000) $(PYTEST) tests/histories -k promised
+endif
 
 # Every leaf of reports forged, singly and consistently; tests/forgeries/README.md.
 .PHONY: forgeries
@@ -107,11 +108,11 @@ histories-planted: $(STAMP)
 forgeries: $(STAMP)
 	PYTHONPATH=.:tests:tests/support $(BIN)/python -m forgeries
 
-# Sessions killed, KILLS times, as processes of their own; tests/kills/README.md.
+# Sessions and runs of each kind killed, KILLS times, as processes of their own; tests/kills/README.md.
 .PHONY: kills
 
 kills: $(STAMP)
-	PYTHONPATH=.:tests $(BIN)/python -m kills --kills $(or $(KILLS),1000)
+	PATE_EVERY=1 PATE_KILLS=$(or $(KILLS),200) $(PYTEST) tests/kills
 
 # Whole-process times on made-up votes of up to ROWS rows, beside the table that is kept: fails where a
 # line is slower by FACTOR. `bench-docs` keeps the new figures; tests/benchmarks/README.md.

@@ -1,4 +1,4 @@
-"""A slice of `make kills`: of runs with a checkpoint, and two that share one."""
+"""A slice of `make kills`: sessions, runs with a checkpoint, and two runs that share one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import time
 
 import pytest
 
+from kills.processes import killed_again_and_again
 from kills.runs import KINDS, ended, in_place, kept_key, runs_killed, started, votes_in, words
 from pate_cli.core.noise import RunKey
 from slices import some
 
 KILLS = int(os.environ.get("PATE_KILLS", "5"))
+
+
+@pytest.mark.parametrize("seed", range(3, 3 + KILLS // 50 + 1))
+def test_however_often_a_session_is_killed_no_answer_is_lost(seed, tmp_path):
+    assert killed_again_and_again(tmp_path, min(max(KILLS, 12), 50), seed) > 0
 
 
 @pytest.mark.parametrize("kind", some(list(KINDS), 3))

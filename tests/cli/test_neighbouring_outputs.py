@@ -233,42 +233,25 @@ def from_labels(path):
     return path in FROM_LABELS or _RUN_ANSWERS.fullmatch(path) is not None
 
 
-def flat(value, path=""):
-    """Every leaf of a JSON value by its path, in order."""
-    if isinstance(value, dict | list) and value:
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        return {
-            at: leaf
-            for key, item in items
-            for at, leaf in flat(item, f"{path}.{key}" if path else str(key)).items()
-        }
-    return {path: value}
-
-
-def changed(value, leaves, path=""):
-    """A JSON value with other leaves at these paths."""
-    if isinstance(value, dict):
-        return {
-            key: changed(item, leaves, f"{path}.{key}" if path else key)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [changed(item, leaves, f"{path}.{n}") for n, item in enumerate(value)]
-    return leaves.get(path, value)
+def unlike(one, two, path=""):
+    """Paths of the leaves in which two JSON values differ."""
+    if isinstance(one, dict) and isinstance(two, dict) and list(one) == list(two):
+        return {at for key in one for at in unlike(one[key], two[key], f"{path}.{key}".strip("."))}
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        pairs = enumerate(zip(one, two, strict=True))
+        return {at for key, pair in pairs for at in unlike(*pair, f"{path}.{key}".strip("."))}
+    return set() if (one, type(one)) == (two, type(two)) else {path}
 
 
 def same_reports(one, two):
     """Byte by byte, but for what is paid for."""
-    here, there = json.loads(one), json.loads(two)
-    drawn = "sanitized" in here
+    reports = [json.loads(one), json.loads(two)]
+    assert [json.dumps(report, indent=2) + "\n" for report in reports] == [one, two]
+    drawn = "sanitized" in reports[0]
     allowed = FROM_DRAW if drawn else set()
-    paid = {
-        path: leaf for path, leaf in flat(there).items() if path in allowed or from_labels(path)
-    }
-    assert json.dumps(changed(here, paid), indent=2) + "\n" == two
-    for report in (here, there):
-        if drawn:
-            follows_from_the_draw(report)
+    assert not {at for at in unlike(*reports) - allowed if not from_labels(at)}
+    for report in reports if drawn else ():
+        follows_from_the_draw(report)
 
 
 def follows_from_the_draw(report):

@@ -17,7 +17,7 @@ from pyarrow.fs import FileSelector
 
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import fold
-from slices import some, whole
+from slices import whole
 
 CLASSES, QUERIES = 4, 60
 NOISE = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--seed", 3]
@@ -53,27 +53,27 @@ def listed(address):
 
 
 @pytest.mark.parametrize(
-    ("elsewhere", "cap"), some([(False, 15), (False, QUERIES), (True, 15), (True, QUERIES)], 3)
+    ("votes", "workers", "cap"), [("votes", 2, QUERIES), ("vot*/*.parquet", 1, 15)]
 )
-def test_a_store_gives_and_takes_what_a_disk_does(cap, elsewhere, store, pate, monkeypatch):
+def test_a_store_gives_and_takes_what_a_disk_does(votes, workers, cap, store, pate, monkeypatch):
     address, client, bucket, parts = store
     monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
-    if elsewhere:
-        monkeypatch.setattr(fold, "_WORTH", 0)
-    workers = ["--workers", 2 if elsewhere else 1, "--max-answers", cap, *NOISE]
-    here = pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *workers)
+    monkeypatch.setattr(fold, "_WORTH", 0)
+    words = ["--workers", workers, "--max-answers", cap, *NOISE]
+    here = pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *words)
     assert here.exit_code == 0, here.stderr
-    out = address("labels.parquet")
-    there = pate("aggregate", address("votes"), "-o", out, "--report", "there.json", *workers)
+    to = ["-o", address("labels.parquet"), "--report", address("report.json")]
+    there = pate("aggregate", address(votes), *to, *words)
     assert there.exit_code == 0, there.stderr
-    with client.open_input_file(f"{bucket}/labels.parquet") as file:
-        assert file.read() == Path("here.parquet").read_bytes()
-    reports = [json.loads(Path(f"{name}.json").read_text()) for name in ("here", "there")]
-    assert reports[0]["epsilon"] == reports[1]["epsilon"]
-    assert "sesame" not in there.stderr + Path("there.json").read_text()
-    again = pate("aggregate", address("votes"), "-o", out, "--report", "2.json", *workers)
-    assert again.exit_code == 6
-    assert "sesame" not in again.stderr
+    assert f"labels in s3://{bucket}/labels.parquet" in there.stderr
+    for name, local in (("labels.parquet", "here.parquet"), ("report.json", "here.json")):
+        with client.open_input_file(f"{bucket}/{name}") as file:
+            assert file.read() == Path(local).read_bytes()
+    again = pate("aggregate", address(votes), *to, *words)
+    there_already = f"s3://{bucket}/report.json exists already; use --force to replace it"
+    assert (again.exit_code, again.stderr) == (6, f"pate: {there_already}\n")
+    assert "sesame" not in there.stderr + Path("here.json").read_text()
+    assert not [key for key in listed(address) if ".pate-" in key]
 
 
 @whole  # the client tries again for six seconds
@@ -85,32 +85,6 @@ def test_a_store_that_is_not_there_is_one_line(store, pate):
     assert done.stderr.count("\n") == 1
     assert "cannot be reached" in done.stderr
     assert "sesame" not in done.stderr
-
-
-def test_a_file_on_a_store(store, pate):
-    """Labels and report as single files, from votes of a glob over several folders."""
-    address, client, bucket, parts = store
-    words = ["--workers", 1, *NOISE]
-    assert (
-        pate("aggregate", parts, "-o", "here.csv", "--report", "here.json", *words).exit_code == 0
-    )
-    votes = address("vot*/*.parquet")
-    out, report = address("labels.csv"), address("report.json")
-    there = pate("aggregate", votes, "-o", out, "--report", report, *words)
-    assert there.exit_code == 0, there.stderr
-    assert f"labels in s3://{bucket}/labels.csv" in there.stderr
-    assert "sesame" not in there.stderr
-    for name, local in (("labels.csv", "here.csv"), ("report.json", "here.json")):
-        with client.open_input_file(f"{bucket}/{name}") as file:
-            assert file.read() == Path(local).read_bytes()
-    again = pate("aggregate", votes, "-o", out, "--report", report, *words)
-    assert again.exit_code == 6
-    assert (
-        again.stderr
-        == f"pate: s3://{bucket}/report.json exists already; use --force to replace it\n"
-    )
-    found = client.get_file_info(FileSelector(bucket, recursive=True))
-    assert not [info.path for info in found if ".pate-" in info.path]
 
 
 @pytest.mark.parametrize(

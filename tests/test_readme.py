@@ -27,7 +27,7 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.report import report_schema
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from slices import EVERY, some
+from slices import EVERY, some, whole
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")
@@ -283,6 +283,7 @@ def _script(page, name):
     return text.replace("epsilon 1 ", "epsilon 9 ")
 
 
+@whole
 def test_a_job_runs_in_an_empty_environment(job, tmp_path):
     """It keeps its record where it says, and costs nothing where it ends early."""
     (tmp_path / "monthly.sh").write_text(_script("runs.md", "monthly.sh"))

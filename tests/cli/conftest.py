@@ -21,7 +21,6 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.synthetic import SyntheticEnsemble
 
 TEACHERS, CLASSES, QUERIES = 40, 4, 60
@@ -37,34 +36,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("PATE_DEBUG", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "here"
-
-
-@lru_cache(maxsize=5000)
-def _known(compute: Callable[..., NDArray[Any]], given: Any, **named: Any) -> NDArray[Any]:
-    """What a pure function of numbers gives, arrays being tuples here."""
-    return compute(_array(given), **{name: _array(of) for name, of in named.items()})
-
-
-def _array(given: Any) -> Any:
-    return np.array(given, dtype=np.float64) if isinstance(given, tuple) else given
-
-
-def _tuple(given: Any) -> Any:
-    return tuple(given.tolist()) if isinstance(given, np.ndarray) else given
-
-
-def _once(compute: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
-    def known(given: Any, **named: Any) -> NDArray[Any]:
-        tuples = {word: _tuple(of) for word, of in named.items()}
-        return _known(compute, _tuple(given), **tuples).copy()
-
-    return known
-
-
-@pytest.fixture(autouse=True)
-def worst_cases_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What all votes cost at most, which most runs here ask of like mechanisms, is kept."""
-    monkeypatch.setattr(ConfidentGNMax, "worst_rdp", _once(ConfidentGNMax.worst_rdp))
 
 
 @pytest.fixture

@@ -57,6 +57,13 @@ class FewVotes:
     def __post_init__(self) -> None:
         check_whole("votes", self.votes)
 
+    def on_each(self, teachers: int, queries: int) -> int:
+        """Return how many votes each query gets if all teachers spread their votes evenly.
+
+        With an assignment, `teachers` are those who may vote on one query, so they are the result.
+        """
+        return teachers if self.assigned else min(teachers * self.votes // queries, teachers)
+
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return numbers of moved and lone queries and of their answers, for every extreme case.
 

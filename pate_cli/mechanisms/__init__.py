@@ -78,15 +78,24 @@ class MechanismChoice:
             if parameter in AMOUNTS:
                 Amount.of(parameter, value)
 
-    def build(self, *, teachers: int, classes: int, queries: int, delta: float) -> Mechanism:
+    def build(
+        self,
+        *,
+        teachers: int,
+        classes: int,
+        queries: int,
+        delta: float,
+        voters: int | None = None,
+    ) -> Mechanism:
         """Return the mechanism for a run of this shape.
 
-        ParameterError is raised if a number is out of range.
+        ParameterError is raised if a number is out of range. Defaults are in proportion to
+        `voters`, who vote on a query; these are all teachers if it is left out.
         """
         from pate_cli.mechanisms.base import RunShape
 
         kind, given = mechanism_class(self.name), in_votes(self.given, teachers)
-        run = RunShape(teachers, queries, delta, self.teachers_per_record)
+        run = RunShape(voters or teachers, queries, delta, self.teachers_per_record)
         return kind(
             teachers,
             classes,

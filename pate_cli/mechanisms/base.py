@@ -60,7 +60,7 @@ class RunShape:
     """The public shape of a run, which determines the defaults of a mechanism.
 
     Attributes:
-        teachers: τ.
+        teachers: τ, or how many of them vote on a query if teachers vote on few queries.
         queries: k1, the number of rows that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.

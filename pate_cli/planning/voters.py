@@ -135,7 +135,7 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
             f"{teachers} teachers are too few for labels that are mostly right at epsilon "
             f"{target:g}, even if all of them vote on each query"
         )
-    on_each = min(teachers * few.votes // queries, teachers)
+    on_each = FewVotes(few.votes).on_each(teachers, queries)
     told = keywords_of(mechanism(sigma), queries=queries, delta=delta, classes=classes)
     told["teachers"] = min(on_each + 1, teachers) if few.assigned else teachers
     told["votes_per_teacher"] = few.votes

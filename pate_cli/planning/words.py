@@ -165,7 +165,10 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
     yield Grid(
         "By distance",
         ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])],
-        [[str(at), *(f"{column[at]:.6g}" for column in columns)] for at in shown],
+        [
+            [str(at), *(f"{column[at]:.6g}" if at < len(column) else "-" for column in columns)]
+            for at in shown
+        ],
         words=0,
         bold=shown.index(reached),
     )

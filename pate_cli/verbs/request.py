@@ -66,11 +66,14 @@ class Request:
         """Return the mechanism with the teachers, classes, queries and δ of this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
+        teachers, voting = self.file.teachers, self.file.facts.voting
+        each = max(self.queries // self.file.rows_per_query, 1)
         return among_groups(self.choice, self.file.facts.groups).build(
-            teachers=self.file.teachers,
+            teachers=teachers,
             classes=self.file.classes,
             queries=self.queries,
             delta=self.delta,
+            voters=None if voting is None else voting.on_each(teachers, each),
         )
 
     @property

@@ -63,6 +63,20 @@ def test_mechanisms_of_pairs_compose_as_many_steps_as_a_voter_touches():
         assert report.epsilon == cost(report.rounds[0].aggregator, steps, steps, None)
 
 
+def test_defaults_are_shares_of_the_votes_that_a_query_gets():
+    """30 teachers with 10 votes on 60 queries: 5 on each. With an assignment 30 may vote on one."""
+    for assigned, votes in ((False, 5.0), (True, 30.0)):
+        asked = {**SAID, "assigned": assigned, "max_epsilon": 1e4}
+        found = pate.aggregate(VOTES, **asked).report.rounds[0].mechanism
+        every = {**SAID, "votes_per_teacher": None, "max_epsilon": 1e4}
+        plain = pate.aggregate(VOTES, **every).report.rounds[0].mechanism
+        for name in ("threshold", "sigma1", "sigma2"):
+            assert found[name] == pytest.approx(plain[name] * votes / 30.0)
+    ballots, told = np.ones((60, 30, 4), int), {"layout": "multilabel", "classes": None}
+    done = run(votes=ballots, **told, sigma2=None, seed=1).report.rounds[0]
+    assert done.mechanism["sigma2"] == pytest.approx(0.16 * 5.0)
+
+
 def test_several_labels_are_as_many_rows_a_vote():
     ballots = random.integers(0, 2, (40, 30, 5))
     given = {"layout": "multilabel", "classes": None, "votes_per_teacher": 4}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pate_cli as pate
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.errors import UsageError, ValidityError
@@ -99,3 +100,10 @@ def test_mnist_has_the_published_smooth_sensitivity(mnist_histograms):
     )
     assert found.smooth(0.0329) == pytest.approx(0.06169, abs=5e-6)
     assert found.discounted(0.0329).max() == pytest.approx(found.smooth(0.0329), rel=1e-12)
+
+
+def test_a_curve_longer_than_the_costs_within_a_distance_is_shown():
+    counts = np.random.default_rng(1).multinomial(600, [0.7, 0.3], size=5)
+    found = pate.smooth_sensitivity(counts, "gnmax", layout="counts", sigma2=60.0, beta=0.001)
+    (grid,) = [each for each in found.said() if hasattr(each, "rows")]
+    assert grid.rows[0][-1] != "-" == grid.rows[-1][-1]

@@ -122,7 +122,8 @@ def test_with_an_assignment_teachers_are_those_of_one_query():
 
 
 @pytest.mark.parametrize(("told", "words"), [
-    ({"votes_per_teacher": 2}, "needs the number of `teachers`, and no `groups`"),
+    ({"votes_per_teacher": 2}, "`votes_per_teacher` needs `teachers`, the number of all who may"),
+    ({"votes_per_teacher": 2, "groups": pa.table({"group": ["a"] * 9})}, "with `groups`"),
     ({"assigned": True, "teachers": 9}, "`assigned` needs `votes_per_teacher`"),
     ({"votes_per_teacher": 0, "teachers": 9}, "must be between 1"),
 ])  # fmt: skip

@@ -219,16 +219,17 @@ def test_a_record_and_external_parts_are_one_total(kept, pate, refused, released
     (folder / "pair.json").write_text(json.dumps(PAIR))
     (folder / "curve.json").write_text(json.dumps(CURVE))
     beside = ["--external", "pair.json", "--external", "curve.json"]
-    kept("a.json", "--max-queries", 20)
+    kept("a.json", *KEEP, "--max-queries", 20)
     alone = released(record)
     is_a_total_of(alone, 1)
     before = record.read_bytes()
-    line = refused(pate("release", record, *beside, "--budget", 1, "--report", "r.json"), 5)
-    assert line.startswith("pate: the budget is epsilon 1 at delta 0.001, and ")
-    assert f" in {record} spent " in line
-    assert "with this run the total would be" in line
-    assert record.read_bytes() == before
-    assert not (folder / "r.json").exists()
+    for words in ([record, *beside], ["a.json", *DRAW, *beside]):
+        line = refused(pate("release", *words, "--budget", 1, "--report", "r.json"), 5)
+        assert line.startswith("pate: the budget is epsilon 1 at delta 0.001, and ")
+        assert f" in {record} spent " in line
+        assert "with this run the total would be" in line
+        assert record.read_bytes() == before
+        assert not (folder / "r.json").exists()
     found = released(record, *beside, "--budget", 9)
     is_a_total_of(found, 3)
     assert ["external" in run for run in found["spent"]["runs"]] == [False, True, True]

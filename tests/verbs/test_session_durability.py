@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.core.errors import OutputError, UnreachableError, UsageError
 from pate_cli.disclosure.stopping import rule_fault, stop_rule
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
@@ -69,6 +69,20 @@ def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
         assert same.asked == 4
 
 
+def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
+    record = tmp_path / "r.json"
+    with pate.Session(record=record, **ASKED) as session:
+        label = session.ask([8, 0], id="a")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", _full)
+            with pytest.raises(OutputError, match="nothing was answered"):
+                session.ask([8, 0], id="b")
+        assert session.ask([0, 8], id="a") == label
+        session.ask([8, 0], id="b")
+        assert session.asked == 2
+    assert pate.SpendRecord.read(record).runs[0].settings.queries == 2
+
+
 def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, monkeypatch):
     """What is on disk may then not be known here: the id gets one answer, from the record."""
     record = tmp_path / "r.json"
@@ -87,6 +101,10 @@ def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, mon
 
 def _interrupted(*_):
     raise KeyboardInterrupt
+
+
+def _full(*_):
+    raise OSError(28, "No space left on device")
 
 
 def test_what_lies_beyond_is_priced_with_its_noise():

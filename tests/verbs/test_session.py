@@ -310,11 +310,13 @@ def test_noise_from_a_seed_promises_nothing_and_is_the_same_in_one_sitting_or_tw
     with small(record=False, seed=7) as session:
         at_once = session.ask_all([[90, 80, 80]] * 20)
         assert not session.report().private
+    with small(record=False, seed=7) as session:
+        in_turn = [*session.ask_all([[90, 80, 80]] * 10), *session.ask_all([[90, 80, 80]] * 10)]
     halves = []
     for _ in range(2):
         with small(seed=7) as session:
             halves += session.ask_all([[90, 80, 80]] * 10)
-    assert halves == at_once
+    assert halves == in_turn == at_once
     assert not record().runs[0].claimed
 
 

@@ -7,13 +7,11 @@ the end. Whatever the play, the hockey-stick divergence at the budget's ε must 
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, replace
 
 import pytest
 
-from pate_cli.accounting.composition import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import Stated
@@ -148,58 +146,6 @@ def by(budget):
     return admits
 
 
-def two_stages(admits, epsilon):
-    """The best play that begins with ε .1 and goes on by what came out, in one of two ways."""
-    first, ways = Response(0.1), (1 * (Response(1.6),), 10 * (Response(0.35),))
-
-    def entered(way):
-        """What of a way the rule lets in."""
-        runs = [first.run("first")]
-        for number, item in enumerate(way):
-            run = item.run(f"{number}")
-            if not admits(tuple(runs), run):
-                break
-            runs.append(run)
-        return [run.epsilon for run in runs[1:]]
-
-    found = 0.0
-    for (one, other), _ in first.stages:
-        found += max(_hockey_stick(entered(way), one, math.exp(epsilon) * other) for way in ways)
-    return found
-
-
-def _hockey_stick(responses, one, other):
-    """The most of one·P − other·P' of randomised responses one after the other."""
-    pairs = {(one, other): 1}
-    for epsilon in responses:
-        right = 1.0 / (1.0 + math.exp(-epsilon))
-        fresh = {}
-        for (p, q), count in pairs.items():
-            for pair in ((p * right, q * (1 - right)), (p * (1 - right), q * right)):
-                place = (round(pair[0], 15), round(pair[1], 15))
-                fresh[place] = fresh.get(place, 0) + count
-        pairs = fresh
-    return sum(count * max(p - q, 0.0) for (p, q), count in pairs.items())
-
-
-def test_a_total_that_is_the_least_over_all_orders_is_no_rule():
-    """Stop by the exact composition and a two-stage play has 1.4 times δ; by sums less than δ."""
-    epsilon = 1.5
-    delta = max(
-        _hockey_stick([0.1, *[way] * times], 1.0, math.exp(epsilon))
-        for way, times in ((1.6, 1), (0.35, 10))
-    )
-
-    def by_total(entered, run):
-        spent = [each.epsilon for each in (*entered, run)]
-        return epsilon_together(spent, None, delta=delta * (1.0 + 1e-6)) <= epsilon
-
-    assert two_stages(by_total, epsilon) > 1.4 * delta
-    assert two_stages(by(Budget(epsilon, delta)), epsilon) <= delta
-    for order in (2.0, 4.0):
-        assert two_stages(by(Budget(epsilon, delta, order)), epsilon) <= delta
-
-
 MENU = [Response(0.3), Response(0.6, 0.02), Test(0.9, 0.03, 0.3)]
 
 
@@ -289,26 +235,6 @@ def test_disjoint_ensembles_share_a_budget_that_nobody_else_could():
     with pytest.raises(UnreachableError, match=r"the total would be 1\.2"):
         budget.refuse([first], [spends[1].run("1")])
     assert value(in_months("ac", [Response(0.6, 0.02)]), by(budget), 0.6, most=2) > 2.0 * 0.03
-
-
-def test_whoever_leaves_one_ensemble_for_another_is_two_people():
-    """The laws of both ensembles then change, each the other way: the sum, and not the maximum."""
-    (right, wrong), *_ = (pair for pair, _ in Response(0.6).stages)
-    history = {(1, 0): (right * wrong, wrong * right), (1, 1): (right * right, wrong * wrong)}
-    assert max(math.log(p / q) for p, q in history.values()) == pytest.approx(1.2)
-
-
-def test_who_is_in_which_ensemble_must_not_follow_from_what_was_said():
-    """Sessions that tell beforehand whether they will give somebody away: the first to say so is
-    joined. Each session has δ for whoever is in it; this person is given away far more often.
-    """
-    delta, sessions, given_away = 0.02, 12, 0.0
-    for said in itertools.product((True, False), repeat=sessions):
-        chance = math.prod(delta if bad else 1.0 - delta for bad in said)
-        joined = next((place for place, bad in enumerate(said) if bad), 0)
-        given_away += chance * said[joined]
-    assert given_away == pytest.approx(1.0 - (1.0 - delta) ** sessions)
-    assert given_away > 10.0 * delta
 
 
 def test_sums_are_attained():

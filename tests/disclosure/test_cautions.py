@@ -167,15 +167,6 @@ def test_delta_is_about_teachers_and_not_about_guesses():
     assert text.startswith("delta 0.026 is above 1 / 40 votes")
 
 
-def test_warnings_of_a_prior_reach_report_and_quote(counts):
-    words = {"layout": "counts", "sigma2": 4.0, "prior": [0] * 20, "prior_weight": 41}
-    done, quoted = (verb(counts, "gnmax", **words) for verb in (pate.aggregate, pate.quote))
-    for warnings in (done.report.warnings, quoted.warnings):
-        assert any(
-            text.startswith("Guesses of the prior are hard to overrule") for text in warnings
-        )
-
-
 @pytest.fixture
 def counts():
     return np.tile([30, 6, 4], (20, 1))

@@ -49,17 +49,6 @@ def epsilon(accountant, event):
     return accountant.compose(event).get_epsilon(1e-5)
 
 
-def test_the_votes_gaussians_as_they_are_would_be_charged_twice_over_for_a_replacement():
-    naive = events.ComposedDpEvent(
-        [
-            events.SelfComposedDpEvent(events.GaussianDpEvent(150.0), 640),
-            events.SelfComposedDpEvent(events.GaussianDpEvent(40.0 / math.sqrt(2.0)), 283),
-        ]
-    )
-    assert epsilon(PLDAccountant(REPLACE), naive) == pytest.approx(5.607, abs=1e-3)
-    assert epsilon(PLDAccountant(), naive) == pytest.approx(2.529, abs=1e-3)
-
-
 def test_the_event_costs_what_one_teacher_does_and_nothing_else_is_computed(report, quoted):
     mu = MNIST.gaussian_mu(queries=640, answers=283)
     right = gaussian_epsilon(mu=mu, delta=1e-5)

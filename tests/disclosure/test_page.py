@@ -185,11 +185,6 @@ def test_words_of_the_reader_are_texts(words):
     assert own == f"In the words of whoever made this explanation, that is {shown}; {UNCHECKED}."
 
 
-def test_the_same_report_gives_the_same_page():
-    report = tracked(made(), 4)
-    assert read(report).inside == read(report).inside
-
-
 def test_a_page_names_the_report_by_its_hash(tmp_path):
     made().save(tmp_path / "report.json")
     content = (tmp_path / "report.json").read_bytes()

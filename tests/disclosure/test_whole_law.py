@@ -19,8 +19,7 @@ from scipy.special import logsumexp, ndtr
 from beside import a_student
 from graphs import Graph
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
-from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.tested_budget import Coin, passing_coin
+from pate_cli.accounting.tested_budget import passing_coin
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import states_for
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -199,87 +198,3 @@ def test_profiles_of_a_run_are_profiles(name, shape):
     assert np.all(rows.lattice >= rows.exact * (1.0 - 1e-9))
     here, there = np.argwhere(rows.records_apart <= 1).T
     assert np.all(rows.lattice[:, :-1, here] <= rows.lattice[:, 1:, there])
-
-
-def without_refusals(profile, *, orders, epsilon, delta, refusal_epsilon):
-    """The recursion without its first term."""
-    del refusal_epsilon
-    log_pass = np.log(delta)
-    for costs in profile.T[::-1]:
-        reach = (1.0 - 1.0 / orders) * (
-            log_pass + epsilon - conversion_cost(orders, delta=delta) - costs
-        )
-        log_pass = max(np.log(delta), min(0.0, reach.max()))
-    return Coin(float(log_pass), float(np.log1p(-np.exp(log_pass) * (1.0 - 1e-12))))
-
-
-def not_widened(profile, **given):
-    return passing_coin(np.repeat(profile[:, :1], profile.shape[1], axis=1), **given)
-
-
-def too_cheap(profile, **given):
-    return passing_coin(0.6 * profile, **given)
-
-
-def too_often(profile, **given):
-    chance = min(1.65 * np.exp(passing_coin(profile, **given).log_pass), 1.0 - 1e-9)
-    return Coin(float(np.log(chance)), float(np.log1p(-chance)))
-
-
-@pytest.mark.parametrize("mutant", [without_refusals, not_widened, too_cheap, too_often])
-def test_a_wrong_coin_is_caught(mutant):
-    def broken(rows, epsilon, delta):
-        passing, refusing = chances(
-            rows.exact, epsilon=epsilon, delta=delta, eta=epsilon, coin=mutant
-        )
-        gap = largest_gap(rows, passing, refusing, epsilon=epsilon) / delta
-        return max(gap, refusals_apart(rows, refusing) / np.exp(epsilon))
-
-    every = [rows_of(name, "m2") for name in ("gnmax", "lnmax", "confident")]
-    assert any(broken(rows, *budget) > 1.1 for rows in every for budget in budgets(rows))
-
-
-def law_of_a_run(rows, *, epsilon, delta, eta):
-    """The law of a tested run of a single row, [histograms, 1 + outcomes], a refusal first."""
-    logs = [
-        passing_coin(
-            rows.exact[:, :, i], orders=ORDERS, epsilon=epsilon, delta=delta, refusal_epsilon=eta
-        )
-        for i in range(len(rows.law))
-    ]
-    passing = np.exp([coin.log_pass for coin in logs])[:, None]
-    refusing = np.exp([coin.log_refuse for coin in logs])[:, None]
-    return np.concatenate([refusing, passing * rows.law], axis=1)
-
-
-def hockey_stick(rows, joint, *, epsilon):
-    """Over neighbours in both rows, of laws [first row, second row, outcomes]."""
-    near = np.argwhere(rows.records_apart <= 1)
-    here, there = near.T
-    gaps = [
-        np.maximum(joint[a, here] - np.exp(epsilon) * joint[b, there], 0.0).sum(axis=1).max()
-        for a, b in near
-    ]
-    return max(gaps)
-
-
-@pytest.mark.parametrize(("name", "shape"), [("gnmax", "m2"), ("lnmax", "m3"), ("confident", "m2")])
-def test_attempts_add_up_even_if_each_was_chosen_on_the_last(name, shape):
-    """After a pass the next target is smaller than after a refusal, by what either has cost."""
-    rows = rows_of(name, shape)
-    epsilon, delta = budgets(rows)[0]
-    first, total = 0.6 * epsilon, 1.1 * epsilon
-    eta = 0.5 * first
-    here = law_of_a_run(rows, epsilon=first, delta=delta, eta=eta)
-    joint = []
-    for outcome in range(here.shape[1]):
-        left = total - (eta if outcome == 0 else first)
-        then = law_of_a_run(rows, epsilon=left, delta=delta, eta=0.5 * left)
-        joint.append(here[:, None, outcome, None] * then[None])
-    gap = hockey_stick(rows, np.concatenate(joint, axis=2), epsilon=total)
-    assert gap <= 2.0 * delta
-    assert gap > 0.2 * delta
-    # A refusal that were free would not add up.
-    greedy = law_of_a_run(rows, epsilon=total + first, delta=delta, eta=total)
-    joint = [here[:, None, :1] * greedy[None], *joint[1:]]
-    assert hockey_stick(rows, np.concatenate(joint, axis=2), epsilon=total) > gap

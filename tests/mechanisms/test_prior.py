@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-import pate_cli as pate
 from divergences import renyi
-from graphs import Graph, every_histogram
+from graphs import Graph
 from laws import gaussian_argmax_law
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_scores
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
@@ -88,34 +86,6 @@ def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
 
 
 # ---------------------------------------------------------------- τ + B teachers, and no less
-
-
-@pytest.mark.parametrize("weight", WEIGHTS[1:])
-@pytest.mark.parametrize("classes", [2, 3, 4])
-def test_every_histogram_of_so_many_votes_is_one_with_a_guess(classes, weight):
-    """Where the plurality has B votes or more: its class is the guess, and the rest are teachers'.
-
-    With the guess in second or third place there are fewer, never others. So the supremum over
-    histograms with a prior is that over all of τ + B votes, plurality by plurality.
-    """
-    teachers = TEACHERS[classes]
-    own = every_histogram(teachers, classes, missing=teachers)
-    every = every_histogram(teachers + weight, classes, missing=teachers + weight)
-    every = {tuple(row) for row in every.tolist() if max(row) >= weight}
-    by_place = {place: set() for place in range(classes)}
-    for guess in range(classes):
-        for row in (own + weight * np.eye(classes, dtype=np.int64)[guess]).tolist():
-            place = sum(votes > row[guess] for votes in row)
-            by_place[place].add(tuple(row))
-    assert by_place[0] == every
-    assert all(found <= every for found in by_place.values())
-    highest = worst_scores(teachers=teachers + weight, classes=classes, sigma=2.1)
-    for place, found in by_place.items():
-        if not found:
-            continue
-        rows = np.array(sorted(found))
-        z = scores(rows, sigma=2.1)
-        assert np.all(z <= highest[rows.max(axis=1)] + SCORE_ERROR), place
 
 
 @on("gnmax", "confident", k=(1, 2))
@@ -226,23 +196,3 @@ def test_guesses_buy_labels_that_are_true_at_a_lower_price(mnist):
     assert asked.sum() < 200.0
     price = it.rdp(it.score(guessed_at), np.array([15.0])).sum()
     assert price < 0.85 * alone.rdp(alone.score(plain), np.array([15.0])).sum()
-
-
-def test_labels_of_a_run_with_guesses_are_as_true_as_they_should_be(mnist_file, mnist):
-    """One run of 464 queries: within five standard deviations of what is expected."""
-    truth = mnist[2]
-    done = pate.aggregate(
-        mnist_file,
-        "confident",
-        threshold=200,
-        sigma1=100,
-        sigma2=40,
-        prior=mnist_file.with_name("mnist_prior.npy"),
-        prior_weight=60,
-        max_queries=464,
-        seed=3,
-    )
-    labels = done.labels.labels[:464]
-    answered = labels >= 0
-    assert abs(np.count_nonzero(answered) - 286.3) < 5.0 * np.sqrt(464 / 4.0)
-    assert np.mean(labels[answered] == truth[answered]) > 0.9

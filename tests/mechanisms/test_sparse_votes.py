@@ -1,7 +1,5 @@
 """Histograms of many classes: the law of the best class without votes, and the same costs."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
@@ -80,23 +78,6 @@ def test_winners_follow_the_exact_law(counts, classes, sigma):
     for part in (without[: without.size // 2], without[::3], without[:1], without[-1:]):
         share = part.size / (classes - len(counts))
         assert in_law(np.count_nonzero(np.isin(zeros, part)), zeros.size, share)
-
-
-def test_the_best_of_the_zeros_is_the_best_of_that_many_draws():
-    """All histograms of a small ensemble: as with noise on every class, two samples compared."""
-    teachers, classes, draws = 3, 4, 20_000
-    mechanism = ConfidentGNMax(teachers, classes, threshold=1.5, sigma1=1.0, sigma2=0.8)
-    votes = [v for v in itertools.product(range(4), repeat=classes) if sum(v) <= teachers]
-    for place, counts in enumerate(np.unique(np.sort(votes, axis=1), axis=0)):
-        rows = np.tile(counts, (draws, 1))
-        key = RunKey.of(place)
-        dense = mechanism.label(rows, key.rows(0, 5))
-        others = RunKey.of(1000 + place).rows(0, mechanism.sparse_draws + 1)
-        sparse = mechanism.label(SparseCounts.of(rows), others)
-        for label in range(-1, classes):
-            one, other = (int(np.count_nonzero(found == label)) for found in (dense, sparse))
-            # Given their sum, either is a fair binomial if the chances agree.
-            assert in_law(one, one + other, 0.5)
 
 
 def test_the_threshold_looks_at_its_own_draw():

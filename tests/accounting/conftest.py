@@ -1,7 +1,5 @@
 """Seeded small histograms for the tests of the accounting."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

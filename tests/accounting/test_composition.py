@@ -1,7 +1,5 @@
 """Composition against brute force over every outcome, high precision, and the other theorems."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from divergences import hockey_stick
 from pate_cli.accounting.composition import best_composition, optimal_composition, smallest_delta
 from pate_cli.core.errors import ParameterError, UnreachableError
 from slices import some
@@ -24,10 +23,6 @@ def product_of_worst_pairs(k, epsilon, delta):
     for _ in range(k):
         p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
     return p, q
-
-
-def hockey_stick(p, q, epsilon):
-    return np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 6])

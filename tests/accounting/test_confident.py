@@ -1,7 +1,5 @@
 """A whole Confident query against its exact output law; sums over the published votes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Rényi and Gaussian DP converted to (ε, δ), and curves between their orders."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 
@@ -23,10 +21,7 @@ from slices import tries
 
 
 @settings(max_examples=tries(200))
-@given(
-    order=st.floats(1.001, 5000.0),
-    log_delta=st.floats(-600.0, -1e-6),
-)
+@given(order=st.floats(1.001, 5000.0), log_delta=st.floats(-600.0, -1e-6))
 def test_conversion_with_many_digits(order, log_delta):
     delta = math.exp(log_delta)
     with mp.workdps(50):

@@ -1,7 +1,5 @@
 """Divergences digit by digit, and suprema that are enclosed by their certificate."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 import pytest

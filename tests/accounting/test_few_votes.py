@@ -1,7 +1,5 @@
 """What one voter of few votes costs, by exact laws of all small vote files and their neighbours."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

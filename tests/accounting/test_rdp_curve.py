@@ -1,7 +1,5 @@
 """Curves between their orders and for two steps, against mechanisms whose divergence is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A grid of scores, and the lattice on which a vote moves a Confident query least."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 
@@ -257,39 +255,6 @@ def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, r
         sharp, wide = (each.within(cells[0], EVERY) for each in (table, apart))
         assert np.all(sharp <= wide * (1.0 + 1e-12))
         assert shape[0] < 250 or sharp.sum() < 0.99 * wide.sum()
-
-
-@functools.cache
-def reach(table, row, column, distance):
-    """The largest cost after so many votes, one after the other, by what each may do."""
-    if not 0 <= row < table.lattice_rows:
-        return 0.0
-    if distance == 0:
-        highest = int(table.rivals.highest[row])
-        return float(table.cost(np.array([[row, min(max(column, 0), highest)]]))[0])
-    half = table.rivals.shift
-    return max(
-        reach(table, row + step, column + (1 - step) * half, distance - 1) for step in (-1, 0, 1)
-    )
-
-
-@pytest.mark.parametrize("order", [2.0, 9.0])
-def test_plain_loops_over_votes(order):
-    mechanism = ConfidentGNMax(7, 3, threshold=4.0, sigma1=2.0, sigma2=1.5)
-    table = mechanism.cost_table(order)
-    graph = Graph.of(7, 3, missing=2)
-    cells = mechanism.cells_of(graph.histograms, table.grid)
-    found = table.within(cells, np.arange(9))
-    for place in range(0, len(cells), 7):
-        for distance in range(9):
-            row, column = cells[place].tolist()
-            # Votes in any order: on the way, `reach` may leave the lattice and is then lost.
-            inside = max(
-                reach(table, row + step, column + (distance - step) * table.rivals.shift, 0)
-                for step in range(-distance, distance + 1)
-            )
-            assert found[distance, place] == pytest.approx(inside, rel=1e-12)
-            assert found[distance, place] >= reach(table, row, column, distance) * (1.0 - 1e-12)
 
 
 @pytest.mark.parametrize(("teachers", "classes", "sigma"), [(8, 3, 1.5), (6, 4, 3.0), (9, 2, 2.0)])

@@ -1,7 +1,5 @@
 """Distances against brute force over every histogram; thresholds against integrals."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The rule of asking one by one, against whole games that are played out."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

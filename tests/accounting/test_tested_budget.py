@@ -1,7 +1,5 @@
 """The coin against figures computed elsewhere, its shape, and the orders that go with a target."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

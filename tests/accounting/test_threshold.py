@@ -1,7 +1,5 @@
 """The threshold test is a coin: its cost with many digits, over whole and real scores."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

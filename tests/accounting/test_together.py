@@ -1,7 +1,5 @@
 """ε of stated parts and curves together: against enumeration, closed forms and known theorems."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

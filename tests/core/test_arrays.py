@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opened import by_hand
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     SparseCounts,
@@ -20,24 +21,12 @@ from pate_cli.core.arrays import (
 SHAPES = st.tuples(st.integers(1, 6), st.integers(2, 9), st.integers(1, 7), st.integers(0, 2**32))
 
 
-ABSENT = -1
-
-
-def tally(votes, classes, weights=None):
-    """Histograms of labels [rows, teachers], a vote at a time."""
-    found = np.zeros((len(votes), classes), dtype=np.int64)
-    for (row, teacher), label in np.ndenumerate(votes):
-        if label >= 0:
-            found[row, label] += 1 if weights is None else weights[teacher]
-    return found
-
-
 @given(shape=SHAPES)
 def test_the_same_votes_either_way(shape):
     rows, classes, teachers, seed = shape
     random = np.random.default_rng(seed)
-    votes = random.integers(ABSENT, classes, size=(rows, teachers))
-    counts = tally(votes, classes)
+    votes = random.integers(-1, classes, size=(rows, teachers))
+    counts = by_hand(votes, classes)
     for sparse in (SparseCounts.of(counts), SparseCounts.of_votes(votes, classes)):
         assert sparse.shape == counts.shape
         assert len(sparse) == rows
@@ -50,7 +39,7 @@ def test_the_same_votes_either_way(shape):
         assert row_width(sparse) == max(1, (counts > 0).sum(axis=1).max())
     weights = random.integers(1, 5, size=teachers)
     np.testing.assert_array_equal(
-        SparseCounts.of_votes(votes, classes, weights).dense(), tally(votes, classes, weights)
+        SparseCounts.of_votes(votes, classes, weights).dense(), by_hand(votes, classes, weights)
     )
     # Rows cut elsewhere are wider or narrower, and stacked again the same.
     parts = [SparseCounts.of(counts[:1]), SparseCounts.of(counts)[1:]]
@@ -63,8 +52,8 @@ def test_the_same_votes_either_way(shape):
 @given(shape=SHAPES)
 def test_the_jth_class_without_a_vote(shape):
     rows, classes, teachers, seed = shape
-    votes = np.random.default_rng(seed).integers(ABSENT, classes, size=(rows, teachers))
-    counts = tally(votes, classes)
+    votes = np.random.default_rng(seed).integers(-1, classes, size=(rows, teachers))
+    counts = by_hand(votes, classes)
     for row, sparse in zip(counts, (SparseCounts.of(each[None]) for each in counts), strict=True):
         without = np.flatnonzero(row == 0)
         found = [int(sparse.without_votes(np.array([j]))[0]) for j in range(without.size)]

@@ -1,16 +1,12 @@
 """Numbers out of range are refused with the number in the text, wherever they come in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from pate_cli.accounting import conversion, sensitivity
+from pate_cli.accounting.laplace import noisy_max, score_cost
 from pate_cli.core import checks
 from pate_cli.core.errors import ParameterError
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from refusals import refusal
 
 NOT_POSITIVE = [0.0, -0.0, -1.5, float("nan"), float("inf"), float("-inf")]
@@ -18,9 +14,9 @@ NO_ORDER = [1.0, 0.5, 0.0, -2.0, float("nan"), float("inf")]
 NO_DELTA = [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")]
 ONE, TEN = np.zeros(1), np.array([10.0])
 SIGMA = {
-    "gnmax": lambda s: GNMax(5, 3, sigma2=s),
-    "confident": lambda s: ConfidentGNMax(5, 3, threshold=3.0, sigma1=s, sigma2=4.0),
-    "lnmax": lambda s: LNMax(5, 3, laplace_scale=s),
+    "smoothness": lambda b: sensitivity.smooth_sensitivity(np.ones(3), ceiling=1.0, beta=b),
+    "laplace score": lambda s: noisy_max.laplace_scores(np.ones((1, 3)), scale=s),
+    "laplace cost": lambda s: score_cost.laplace_max_rdp([0.0], scale=s, orders=[2.0]),
     "gnss": lambda s: sensitivity.gnss_rdp(beta=0.01, sigma=s, order=10.0),
     "beta": lambda b: sensitivity.gnss_rdp(beta=b, sigma=10.0, order=10.0),
     "largest order": sensitivity.largest_order,
@@ -28,6 +24,7 @@ SIGMA = {
     "mu of delta": lambda m: conversion.gaussian_delta(mu=m, epsilon=1.0),
 }
 ORDER = {
+    "laplace cost": lambda o: score_cost.laplace_max_rdp([0.0], scale=1.0, orders=[o]),
     "gnss": lambda o: sensitivity.gnss_rdp(beta=0.01, sigma=9.0, order=o),
     "largest beta": sensitivity.largest_beta,
     "conversion": lambda o: conversion.conversion_cost(np.array([2.0, o]), delta=1e-5),

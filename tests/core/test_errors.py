@@ -1,7 +1,5 @@
 """What is left of an address when its credentials are taken out, alone and within a text."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

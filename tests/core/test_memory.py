@@ -1,7 +1,5 @@
 """The bound on memory while votes are read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

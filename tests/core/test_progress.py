@@ -1,7 +1,5 @@
 """How far the work is: a bar for whoever looks, at a terminal or in a notebook."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

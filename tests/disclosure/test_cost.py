@@ -1,7 +1,5 @@
 """What runs cost for all votes: against a dense search over orders, and with more of anything."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -191,11 +189,7 @@ def test_what_was_asked_before_changes_nothing(classes):
 
 def test_settings_have_a_price_and_every_home_of_a_run_says_the_same():
     """A quote, a report, a record and the worst case in it: one number, found in one place."""
-    for mechanism, more in (
-        (GROUPED, {}),
-        (GROUPED, {"sanitizer": UPPER}),
-        (STABILITY, {}),
-    ):
+    for mechanism, more in ((GROUPED, {}), (GROUPED, {"sanitizer": UPPER}), (STABILITY, {})):
         settings = told(mechanism, queries=40, max_answers=30, delta=DELTA, private=True, **more)
         own = Cost.of(settings).own
         run = Run.of(settings=settings, id="a", time=None, outcome=Outcome.LABELLED, answers=7)

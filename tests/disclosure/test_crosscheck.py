@@ -1,7 +1,5 @@
 """The textbook's numbers beside ours, for every mechanism."""
 
-from __future__ import annotations
-
 import pytest
 
 import pate_cli as pate

@@ -1,7 +1,5 @@
 """Ensembles that share nobody: who adds up, whole histories by exact laws, and the record."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The door from secret to public: the law of the draw, what the report says, and guarantee (b)."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -25,7 +23,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import Given, charged, round_of
-from slices import some
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
@@ -106,25 +103,19 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
     assert is_rounded(found)
 
 
-def many_draws(ledger, plan, noise, draws):
-    """What the door draws, so often."""
-    return np.array([sanitized_epsilon(ledger, plan, noise) for _ in range(draws)])
-
-
-@pytest.mark.parametrize(("delta", "draws"), some([(0.2, 20_000), (1e-5, 4_000)], 2))
-def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws):
+def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
+    delta, draws = 0.2, 6_000
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
     ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
     epsilon, sd, shift = truth(ledger, plan)
     assert sd > 0.1
     noise = RunKey.of(77).rows(0, 1)
-    found = many_draws(ledger, plan, noise, draws)
+    found = np.array([sanitized_epsilon(ledger, plan, noise) for _ in range(draws)])
     low = int(np.sum(found < epsilon))
     failure = delta / 10.0
     assert binom.sf(low - 1, draws, failure) > 1e-7  # at most δ' …
     assert binom.cdf(low, draws, failure * 0.99) > 1e-7  # … and not much less than it
-    if delta == 0.2:
-        assert low > 300
+    assert low > 80
     assert found.mean() == pytest.approx(epsilon + shift + 5e-5, abs=5.3 * sd / math.sqrt(draws))
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
     inside, chance = int(np.sum(np.abs(found - epsilon - shift) < sd)), ndtr(1.0) - ndtr(-1.0)

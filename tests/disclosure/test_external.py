@@ -1,7 +1,5 @@
 """What files say of other mechanisms, and totals with them against dp-accounting's."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -13,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pate_cli as pate
+from divergences import hockey_stick
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
 from pate_cli.core.words import Adjacency
@@ -124,10 +123,6 @@ def test_a_curve_must_reach_the_order_of_the_ledgers():
     twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
     refuse_short([twice], 32.0)
     assert "up to order 32.252 for" in refusal(LedgerError, refuse_short, [twice], 33.0)
-
-
-def hockey_stick(p, q, epsilon):
-    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
 @pytest.mark.parametrize("adjacency", [ADD, Adjacency.REPLACE_SPECIAL])

@@ -1,7 +1,5 @@
 """What a run says and refuses if every teacher votes on few queries."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

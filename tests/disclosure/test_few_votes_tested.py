@@ -3,8 +3,6 @@
 Every vote file of three voters, and every neighbour, with the exact laws of their labels.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

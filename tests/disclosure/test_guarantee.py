@@ -1,7 +1,5 @@
 """What a report may claim follows from its facts alone, whatever it was written with."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

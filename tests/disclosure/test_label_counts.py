@@ -1,7 +1,5 @@
 """Counts of labels that somebody sent: right, or refused in one sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ledgers add up, survive their file exactly, and refuse anything that is not one."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

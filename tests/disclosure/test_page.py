@@ -3,8 +3,6 @@
 Pages are read by a parser, as a browser would, and held against the report they were made of.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html.parser
 import re

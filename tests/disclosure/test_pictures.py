@@ -1,7 +1,5 @@
 """Pictures: what they show, that secret ones say so, and that the same picture is the same file."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Release plans: what they shift, what they cost, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -38,12 +36,7 @@ def oracle(order, beta, sigma, delta, failure):
         return float(draw), float(conversion), float(kappa)
 
 
-@given(
-    st.floats(1.01, 200.0),
-    st.floats(0.01, 0.9),
-    st.floats(0.1, 500.0),
-    st.floats(1e-12, 0.9),
-)
+@given(st.floats(1.01, 200.0), st.floats(0.01, 0.9), st.floats(0.1, 500.0), st.floats(1e-12, 0.9))
 def test_the_price_of_a_draw_is_the_formula_in_many_digits(order, share, sigma, delta):
     beta = share * 0.5 * math.log1p(1.0 / (order - 1.0))
     plan = plan_of(UPPER, order=order, beta=beta, sigma=sigma, delta=delta)

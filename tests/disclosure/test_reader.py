@@ -1,7 +1,5 @@
 """From JSON back to a report; whatever is none is refused in one line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The record: it knows every run once, by whichever of its names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

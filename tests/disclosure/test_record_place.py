@@ -1,7 +1,5 @@
 """A record follows votes wherever they go, and one that is gone while they stay is missed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An entry for the register of deployments: its fields and no others, true, public, and YAML."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The public report's JSON: stable, finite, and without a door back to the ledger."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

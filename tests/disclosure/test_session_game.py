@@ -5,8 +5,6 @@ part, follow from the answers before. All that can come of it is computed by ind
 (`audit.game`), and neither the δ of the rule nor the moment that it is proved by is exceeded.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -34,11 +32,7 @@ CONFIDENT = [
     (6, {"threshold": 6.0, "sigma1": 6.0, "sigma2": 4.0, "teachers_per_record": 2}),
     (6, {"threshold": 3.0, "sigma1": 8.0, "sigma2": 6.0, "teachers_per_record": 2}),
 ]
-GNMAX = [
-    (4, {"sigma2": 3.0}),
-    (5, {"sigma2": 1.5}),
-    (4, {"sigma2": 6.0, "teachers_per_record": 2}),
-]
+GNMAX = [(4, {"sigma2": 3.0}), (5, {"sigma2": 1.5}), (4, {"sigma2": 6.0, "teachers_per_record": 2})]
 
 
 def opened(mechanism, teachers, parameters, *, classes=2, **until):

@@ -1,7 +1,5 @@
 """How many queries a session may ask, what its rule says of itself, and what it costs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

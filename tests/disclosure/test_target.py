@@ -1,7 +1,5 @@
 """Targets: profiles and chances against figures computed elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -54,13 +52,7 @@ def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
 def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
     plan = TargetPlan(1.32, 1e-5, 1.32, bound=Bound.TWO_TAIL)
-    found = measure_target(
-        CountsRows(mnist_histograms),
-        MNIST,
-        plan,
-        queries=640,
-        max_answers=640,
-    )
+    found = measure_target(CountsRows(mnist_histograms), MNIST, plan, queries=640, max_answers=640)
     exact = dict(
         zip((0.9, LIKELY, 0.99, 0.999), np.array(_smallest("MNIST, min(F, w2), tied")), strict=True)
     )

@@ -1,7 +1,5 @@
 """The total of a record: by hand with another library, by exact laws, and what it never does."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a run costs one training record whose teacher was trained with differential privacy."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

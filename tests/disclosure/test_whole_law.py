@@ -8,24 +8,18 @@ uses and with exact ones, the sharpest there can be, which come near it.
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp
 
-from beside import a_student
 from graphs import Graph
-from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
+from mechanisms.test_contract import CASES, with_student
 from pate_cli.accounting.tested_budget import passing_coin
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from slices import some
 
 ORDERS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0])
@@ -33,42 +27,11 @@ STUDENT = [0.15, 0.62, 0.23]
 DISTANCES = 10
 
 
-def confident_law(mechanism, counts, v):
-    answered = ndtr((v - mechanism.threshold) / mechanism.sigma1)
-    return answers_law(answered, np.exp(gaussian_argmax_law(counts, mechanism.sigma2)))
-
-
-def always(chances):
-    return answers_law(np.ones(len(chances)), chances)
-
-
-def interactive(teachers, classes, **options):
-    """With the same public predictions on every row."""
-    return InteractiveGNMax(teachers, classes, threshold=1.2, sigma1=2.6, sigma2=2.1, **options)
-
-
-MECHANISMS = {
-    "confident": (
-        functools.partial(ConfidentGNMax, threshold=3.2, sigma1=2.6, sigma2=2.1),
-        lambda m, n: confident_law(m, n, n.max(axis=1)),
-    ),
-    "gnmax": (
-        functools.partial(GNMax, sigma2=1.3),
-        lambda m, n: always(np.exp(gaussian_argmax_law(n, m.sigma2))),
-    ),
-    "lnmax": (
-        functools.partial(LNMax, laplace_scale=1.1),
-        lambda m, n: always(np.exp(laplace_argmax_law(n, m.laplace_scale))),
-    ),
-    "interactive": (
-        interactive,
-        lambda m, n: confident_law(m, n, (n - m.teachers * np.array(STUDENT)).max(axis=1)),
-    ),
-}
+NAMES = ("confident", "gnmax", "lnmax", "interactive")
 SHAPES = {"m2": (8, 2, 2, 1), "m3": (5, 3, 1, 1), "m4": (4, 4, 0, 1), "m3-k2": (6, 3, 0, 2)}
-CASES = [
+ROWS = [
     (name, shape)
-    for name in MECHANISMS
+    for name in NAMES
     for shape in SHAPES
     if name != "interactive" or shape.startswith("m3")
 ]
@@ -84,7 +47,7 @@ class Rows:
     @cached_property
     def mechanism(self):
         teachers, classes, _, k = SHAPES[self.shape]
-        return MECHANISMS[self.name][0](teachers, classes, teachers_per_record=k)
+        return CASES[self.name].build(teachers=teachers, classes=classes, teachers_per_record=k)
 
     @cached_property
     def graph(self):
@@ -92,8 +55,13 @@ class Rows:
         return Graph.of(teachers, classes, missing=missing, teachers_per_record=k)
 
     @cached_property
+    def bound(self):
+        """With the same public predictions on every row, if it takes any."""
+        return with_student(self.mechanism, np.tile(STUDENT, (len(self.graph.histograms), 1)))
+
+    @cached_property
     def law(self):
-        return MECHANISMS[self.name][1](self.mechanism, self.graph.histograms)
+        return CASES[self.name].law(self.bound, self.graph.histograms)
 
     @cached_property
     def records_apart(self):
@@ -115,28 +83,19 @@ class Rows:
     @cached_property
     def lattice(self):
         """The same as a run finds it."""
-        counts, mechanism = self.graph.histograms, self.mechanism
-        if self.name == "interactive":
-            predictions = a_student(np.tile(STUDENT, (len(counts), 1)))
-            mechanism = replace(mechanism, predictions=predictions)
         states = states_for(Bound.TWO_TAIL, self.mechanism, highest_order=float(ORDERS[-1]))
-        cells = states.of(mechanism, counts)
+        cells = states.of(self.bound, self.graph.histograms)
         costs = np.stack([states.costs(order, cells) for order in ORDERS.tolist()])
         return costs[:, :DISTANCES]
 
 
-@functools.cache
-def rows_of(name, shape):
-    return Rows(name, shape)
-
-
-def chances(profile, *, epsilon, delta, eta, coin=passing_coin):
+def chances(profile, *, epsilon, delta, eta):
     """(p, 1 − p) of every pair of rows."""
     size = profile.shape[2]
     found = np.empty((2, size, size))
     for i in range(size):
         for j in range(i, size):
-            both = coin(
+            both = passing_coin(
                 profile[:, :, i] + profile[:, :, j],
                 orders=ORDERS,
                 epsilon=epsilon,
@@ -175,9 +134,9 @@ def budgets(rows):
     return [(0.35 * worst + 0.3, 0.02), (0.6 * worst + 0.5, 0.002), (0.9 * worst + 1.0, 0.02)]
 
 
-@pytest.mark.parametrize(("name", "shape"), some(CASES, 5))
+@pytest.mark.parametrize(("name", "shape"), some(ROWS, 5))
 def test_the_whole_is_private_at_the_target_for_every_pair(name, shape):
-    rows = rows_of(name, shape)
+    rows = Rows(name, shape)
     sharpest = 0.0
     for (epsilon, delta), share in zip(budgets(rows), (1.0, 0.5, 1.0), strict=True):
         eta = share * epsilon
@@ -191,10 +150,10 @@ def test_the_whole_is_private_at_the_target_for_every_pair(name, shape):
     assert sharpest > 0.85  # the test would see a coin that passes a fifth too often
 
 
-@pytest.mark.parametrize(("name", "shape"), some(CASES, 4))
+@pytest.mark.parametrize(("name", "shape"), some(ROWS, 4))
 def test_profiles_of_a_run_are_profiles(name, shape):
     """(P1) and (P2), and nowhere below the exact ones."""
-    rows = rows_of(name, shape)
+    rows = Rows(name, shape)
     assert np.all(rows.lattice >= rows.exact * (1.0 - 1e-9))
     here, there = np.argwhere(rows.records_apart <= 1).T
     assert np.all(rows.lattice[:, :-1, here] <= rows.lattice[:, 1:, there])

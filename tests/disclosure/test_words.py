@@ -5,8 +5,6 @@ A sentence is read as anybody would read it, its numbers are taken out of it, an
 the worst one does.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Print what every forged leaf of every report ends in: `python -m forgeries [KIND]`."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 

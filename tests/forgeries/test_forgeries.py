@@ -1,7 +1,5 @@
 """No field of a report can be changed unseen: it is computed again, compared, or named."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of labels: their bytes, what other readers find in them, and files that are given up."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib

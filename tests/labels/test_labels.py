@@ -1,7 +1,5 @@
 """Labels in memory: what they refuse, how they are read, and that nobody changes them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import FrozenInstanceError, replace
 

@@ -1,7 +1,5 @@
 """Numbers of votes as people write them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -656,10 +656,7 @@ def test_permuting_the_classes_permutes_labels_and_leaves_costs(mechanism):
     )
 
 
-HISTOGRAMS = {
-    2: [[8, 0], [4, 4], [3, 5], [1, 7]],
-    3: [[6, 0, 0], [2, 2, 2], [0, 3, 2], [1, 4, 1]],
-}
+HISTOGRAMS = {2: [[8, 0], [4, 4], [3, 5], [1, 7]], 3: [[6, 0, 0], [2, 2, 2], [0, 3, 2], [1, 4, 1]]}
 # One run in a million fails: mechanisms × classes × k × histograms × outcomes × tails × sources.
 FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 3)
 

@@ -98,13 +98,7 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
     """T out of reach: the teachers never answer, γ itself is not enough."""
     shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
     mechanism = InteractiveGNMax(
-        10,
-        2,
-        threshold=1e6,
-        sigma1=1.0,
-        sigma2=1.0,
-        confidence=0.9,
-        predictions=a_student(shares),
+        10, 2, threshold=1e6, sigma1=1.0, sigma2=1.0, confidence=0.9, predictions=a_student(shares)
     )
     (part,) = drawn(cut(np.full((5, 2), 5), 5), mechanism, RunKey.of(1), max_answers=5)
     table = part.table({})
@@ -118,21 +112,9 @@ def test_no_student_label_after_the_stop(cap, size):
     counts = np.array([[10, 0], [0, 10]] * 6)
     shares = np.array([[0.0, 1.0], [0.0, 1.0]] * 6)
     mechanism = InteractiveGNMax(
-        10,
-        2,
-        threshold=5.0,
-        sigma1=0.1,
-        sigma2=0.1,
-        confidence=0.9,
-        predictions=a_student(shares),
+        10, 2, threshold=5.0, sigma1=0.1, sigma2=0.1, confidence=0.9, predictions=a_student(shares)
     )
-    done = aggregated(
-        cut(counts, size),
-        mechanism,
-        PLAN,
-        max_answers=cap,
-        key=RunKey.of(2),
-    )
+    done = aggregated(cut(counts, size), mechanism, PLAN, max_answers=cap, key=RunKey.of(2))
     sources, labels = done.labels.sources.tolist(), done.labels.labels.tolist()
     asked = 2 * cap - 1  # the cap-th answer is the last row asked
     assert sources == (["teachers", "student"] * 6)[:asked] + ["none"] * (12 - asked)
@@ -150,12 +132,7 @@ def test_it_must_be_bound_to_its_rows():
         unbound.for_rows(np.arange(3), 0)
     assert str(caught.value) == "interactive needs the student's predictions; give `predictions`"
     bound = InteractiveGNMax(
-        10,
-        2,
-        threshold=5.0,
-        sigma1=1.0,
-        sigma2=1.0,
-        predictions=a_student(np.full((4, 2), 0.5)),
+        10, 2, threshold=5.0, sigma1=1.0, sigma2=1.0, predictions=a_student(np.full((4, 2), 0.5))
     )
     for mechanism in (unbound, bound):
         with pytest.raises(ParameterError) as caught:

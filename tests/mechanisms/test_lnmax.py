@@ -1,7 +1,5 @@
 """LNMax: the three routes to a cost for all votes, and extreme noise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tallies add up; mechanisms survive the trip through their parameters; costs keep their caps."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -72,10 +70,7 @@ def test_weights_are_kept_exactly():
         ({"name": None}, "unknown mechanism None; this tool knows "),
         ({"name": ["gnmax"]}, "unknown mechanism ['gnmax']; this tool knows "),
         ({"extra": 1}, "mechanism 'gnmax' is damaged: "),
-        (
-            {"teachers": 0},
-            "mechanism 'gnmax' is damaged: `teachers` must be a whole number of",
-        ),
+        ({"teachers": 0}, "mechanism 'gnmax' is damaged: `teachers` must be a whole number of"),
         ({"sigma2": None}, "mechanism 'gnmax' is damaged: "),
     ],
     ids=str,

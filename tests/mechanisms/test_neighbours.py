@@ -3,8 +3,6 @@
 Little noise and much of it, low orders and high ones, thresholds out of reach on either side.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Names that nobody listed: what many queries cost and leak, against exact laws of all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import ndtr

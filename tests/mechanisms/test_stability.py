@@ -1,16 +1,13 @@
 """The stability mechanism against its exact law, on every pair of neighbours of small ensembles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from scipy.stats import laplace
 
 from divergences import hockey_stick
 from graphs import Graph
-from laws import answers_law, plurality_law
+from mechanisms.test_contract import CASES
 from pate_cli.accounting.composition import best_composition
-from pate_cli.accounting.stability import distance_to_instability, farthest_distance
+from pate_cli.accounting.stability import farthest_distance
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.stability import Stability
@@ -19,14 +16,6 @@ from pate_cli.mechanisms.stability import Stability
 def built(given, *, k=1):
     choice = MechanismChoice(MechanismName.STABILITY, given, teachers_per_record=k)
     return choice.build(teachers=250, classes=10, queries=640, delta=1e-5)
-
-
-def law(mechanism, counts):
-    """Probabilities of no answer and of every class, [histograms, 1 + classes]."""
-    k = mechanism.teachers_per_record
-    distance = distance_to_instability(counts, teachers_per_record=k)
-    answered = laplace.sf(mechanism.threshold - distance, scale=1.0 / mechanism.query_epsilon)
-    return answers_law(answered, plurality_law(counts))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +29,7 @@ def test_every_pair_of_neighbours(teachers, classes, epsilon, delta, k):
     )
     graph = Graph.of(teachers, classes)
     first, second = np.nonzero(graph.distances <= k)
-    table = law(mechanism, graph.histograms)
+    table = CASES["stability"].law(mechanism, graph.histograms)
     excess = hockey_stick(table[first], table[second], epsilon)
     assert mechanism.leak == pytest.approx(delta / 2.0, rel=1e-12)
     assert excess.max() == pytest.approx(mechanism.leak, rel=1e-9)

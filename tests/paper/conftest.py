@@ -1,7 +1,5 @@
 """Vote files and the command of the room."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The published analysis: its plan, its account of a run, what it refuses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

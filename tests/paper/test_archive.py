@@ -1,7 +1,5 @@
 """Fetching the archive: all expected files, verified, or nothing at all."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The published bounds against arbitrary precision, exact probabilities and their own domains."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath as mp
@@ -13,9 +11,7 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import ParameterError
 from pate_cli.paper.costs import (
     data_dependent_rdp,
-    gnmax_log_q,
     gnmax_rdp,
-    laplace_log_q,
     laplace_rdp,
     published_gnss_rdp,
     threshold_rdp,
@@ -52,32 +48,6 @@ def test_theorem_6_in_arbitrary_precision(log_q, sigma, order):
         assert np.isinf(found)
     else:
         assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-300)
-
-
-@pytest.mark.parametrize("counts", [[60, 30, 10], [9, 8, 8, 5], [200, 0], [5, 5]])
-def test_log_q_is_the_union_bound_of_proposition_7(counts):
-    for sigma in (2.0, 15.0):
-        with mp.workdps(40):
-            top = max(counts)
-            rest = sorted(counts)[:-1]
-            union = sum(mp.erfc((top - n) / (2 * mp.mpf(sigma))) for n in rest) / 2
-            expected = float(mp.log(min(union, 1 - mp.mpf(1) / len(counts))))
-        found = gnmax_log_q([counts], sigma=sigma)[0]
-        assert found == pytest.approx(expected, rel=1e-12)
-
-
-def laplace_above(x):
-    return mp.exp(-x) / 2 if x > 0 else 1 - mp.exp(x) / 2
-
-
-@pytest.mark.parametrize("gap", [0.3, 1.0, 7.0])
-def test_lnmax_q_is_exact_for_two_classes(gap):
-    # The loser wins when one Laplace variable beats another by more than the gap.
-    tail = mp.quad(
-        lambda y: mp.exp(-abs(y)) / 2 * laplace_above(y + gap), [-mp.inf, -gap, 0, mp.inf]
-    )
-    found = laplace_log_q([[20.0 * gap, 0.0]], scale=20.0)[0]
-    assert math.exp(found) == pytest.approx(float(tail), rel=1e-10)
 
 
 @given(counts=HISTOGRAMS, sigma=SIGMAS, order=ORDERS)

@@ -1,7 +1,5 @@
 """C5 and C6: the verdict against a dense differencing that knows nothing of derivatives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

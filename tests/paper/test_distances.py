@@ -1,17 +1,15 @@
 """Local sensitivities against their pseudocode, every small histogram, and every score."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.paper.costs import gnmax_log_q, gnmax_rdp, threshold_local_sensitivity, threshold_rdp
 from pate_cli.paper.release import smooth_sensitivity
-from pate_cli.paper.sensitivity import Runs, check_conditions, find_plateau, gnmax_local_sensitivity
+from pate_cli.paper.sensitivity import check_conditions, find_plateau, gnmax_local_sensitivity
 from slices import some, tries
 
 
@@ -19,56 +17,6 @@ def curve_of(counts, *, weights=None, **where):
     """Local sensitivity by distance; all queries count alike unless there are weights."""
     weights = np.ones(len(counts)) if weights is None else weights
     return gnmax_local_sensitivity(np.array(counts), weights=weights, **where)
-
-
-def literal_algorithm_4(counts, teachers, shape):
-    """Vote by vote, as the pseudocode reads; rows whose votes run out jump to the plateau."""
-
-    def height(histogram):
-        return shape.local_sensitivity(log_q(histogram))[0]
-
-    def log_q(histogram):
-        return gnmax_log_q([histogram], sigma=shape.sigma)
-
-    start = sorted(counts, reverse=True)
-    if shape.log_q1 <= log_q(start)[0] <= shape.log_q0:
-        return np.full(teachers, shape.height)
-    curve, settled = [], False
-    for d in range(teachers):
-        moved = list(start)
-        if settled:
-            curve.append(shape.height)
-        elif log_q(start)[0] < shape.log_q1:
-            moved[0], moved[1] = moved[0] - d, moved[1] + d
-            settled = start[0] - start[1] < 2 * d or log_q(moved)[0] > shape.log_q1
-            curve.append(shape.height if settled else height(moved))
-        else:
-            losing = sum(start[1:])
-            if d > losing:
-                curve.append(shape.height)
-                continue
-            moved[0] += d
-            for _ in range(d):
-                runner_up = max(range(1, len(moved)), key=lambda i: moved[i])
-                moved[runner_up] -= 1
-            settled = log_q(moved)[0] < shape.log_q0
-            curve.append(shape.height if settled else height(moved))
-    return np.array(curve)
-
-
-@settings(max_examples=tries(60))
-@given(
-    counts=st.lists(st.integers(0, 60), min_size=2, max_size=7),
-    sigma=st.sampled_from([6.0, 12.0, 25.0]),
-    order=st.sampled_from([1.5, 3.0, 6.0]),
-)
-def test_vectorised_is_the_pseudocode(counts, sigma, order):
-    assume((len(counts), sigma, order) != (2, 6.0, 6.0))  # where alone the conditions fail
-    teachers = max(sum(counts), 1)
-    shape = find_plateau(sigma=sigma, classes=len(counts), order=order)
-    found = curve_of([counts], sigma=sigma, order=order, teachers=teachers)
-    expected = literal_algorithm_4(counts, teachers, shape)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-18)
 
 
 def every_curve(histograms, **where):
@@ -131,30 +79,6 @@ def test_local_sensitivity_covers_every_neighbour(sigma):
     below = shape.below(log_q)
     assert (log_q[pairs[:, 1]] <= above[pairs[:, 0]] + 1e-12).all()
     assert (log_q[pairs[:, 1]] >= below[pairs[:, 0]] - 1e-12).all()
-
-
-def test_proposition_19_finds_the_extreme_q_in_the_ball():
-    teachers, classes, sigma = 10, 4, 3.0
-    histograms = np.array(list(all_histograms(teachers, classes)))
-    log_q = gnmax_log_q(histograms, sigma=sigma)
-    distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
-    runs = Runs.of(histograms, sigma=sigma, moves=teachers)
-    row = np.arange(len(histograms))
-    capped = np.log1p(-1 / classes)
-    for moves in range(teachers):
-        ball = distance <= moves
-        d = np.full(len(row), moves)
-        can_close = 2 * moves <= runs.gap
-        largest = np.where(ball, log_q, -np.inf).max(axis=1)
-        found = runs.closer(row[can_close], d[can_close])
-        uncapped = found < capped - 1e-9  # C7 asks for q below B_U(q0)
-        np.testing.assert_allclose(
-            found[uncapped], largest[can_close][uncapped], rtol=1e-10, atol=1e-12
-        )
-        can_part = moves <= runs.losing
-        smallest = np.where(ball, log_q, np.inf).min(axis=1)
-        found = runs.apart(row[can_part], d[can_part])
-        np.testing.assert_allclose(found, smallest[can_part], rtol=1e-10, atol=1e-12)
 
 
 def test_weights_and_repeated_rows_add_up():

@@ -1,7 +1,5 @@
 """Every golden figure, to 1e-8 relative."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`python -m pate_cli.paper table1|table2` end to end, and the printed figures as data."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

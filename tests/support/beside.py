@@ -1,7 +1,5 @@
 """What stands beside votes, made by hand: predictions, true labels and guesses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pate_cli.votes.join import Joined

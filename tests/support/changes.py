@@ -1,7 +1,5 @@
 """Files that change under a reader: seen by what the system says of them, or by their content."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 

@@ -1,7 +1,5 @@
 """The threshold test of a Confident query on its own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pate_cli.accounting.threshold import pass_moments

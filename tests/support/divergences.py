@@ -1,7 +1,5 @@
 """Divergences straight from their definitions."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 from scipy.special import log_ndtr, logsumexp

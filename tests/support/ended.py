@@ -1,7 +1,5 @@
 """Processes that were killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import warnings

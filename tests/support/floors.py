@@ -1,7 +1,5 @@
 """The floors of the house: what the architecture test holds, and the page on it draws."""
 
-from __future__ import annotations
-
 # From the ground up; rooms of one floor do not know of each other.
 FLOORS = [
     ["core"],

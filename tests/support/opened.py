@@ -1,7 +1,5 @@
 """Votes as `open_votes` reads them, whole, or the line with which it refuses them."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

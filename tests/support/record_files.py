@@ -1,7 +1,5 @@
 """Record files as they would be, had their runs been entered one after the other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """What is refused, and in which words."""
 
-from __future__ import annotations
-
 import pytest
 
 from pate_cli.core.errors import OutputError

@@ -4,8 +4,6 @@ A report is kept beside its labels, None for what `release` says of earlier ones
 that they are private, though their noise comes from seeds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import tempfile
@@ -200,9 +198,7 @@ KINDS = {
     "account": lambda: _account(
         pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.ADD_OR_REMOVE_ONE),
         pate.Stated(
-            orders=np.array([2.0, 8.0]),
-            rdp=np.array([0.1, 0.4]),
-            adjacency=Adjacency.REPLACE_ONE,
+            orders=np.array([2.0, 8.0]), rdp=np.array([0.1, 0.4]), adjacency=Adjacency.REPLACE_ONE
         ),
     ),
 }

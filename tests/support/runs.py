@@ -1,7 +1,5 @@
 """Votes as runs take them, tallies and ledgers without a run, and noise that is known."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Ledgers and records with other fields, as if pate had written them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

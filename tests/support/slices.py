@@ -1,7 +1,5 @@
 """Cases of which the suite takes some, and `make test-all` every one."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """A run of each kind that a record tells of: labelled, under way, a release, a stated cost."""
 
-from __future__ import annotations
-
 import runs
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated

@@ -1,7 +1,5 @@
 """Arrays and tables as the bytes of a file of each format."""
 
-from __future__ import annotations
-
 import io
 import json
 

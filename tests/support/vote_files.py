@@ -1,7 +1,5 @@
 """All vote files of few voters of few votes on few queries, and exact laws of their labels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Votes on one query, in every form, against counting by hand; only their shape is refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

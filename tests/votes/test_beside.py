@@ -3,8 +3,6 @@
 The same things in every container are the same things: ids, names of classes and words count.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -316,10 +314,7 @@ def test_no_output_may_replace_what_is_read(plain, tmp_path):
 # Votes of a prior.
 
 
-@given(
-    st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any),
-    st.integers(0, 10**6),
-)
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any), st.integers(0, 10**6))
 def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
     """As many as the weight, each class within one vote of its share, none for no guess."""
     shares = np.array([parts_of, [0] * len(parts_of)]) / sum(parts_of)

@@ -1,7 +1,5 @@
 """Which columns are votes: every table that could be read in two ways is refused by name."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

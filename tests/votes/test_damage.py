@@ -4,8 +4,6 @@ Readers run in a process of their own, as the command line runs them: with its b
 where a signal would be seen.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

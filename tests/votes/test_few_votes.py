@@ -1,7 +1,5 @@
 """Only the first votes of a teacher count, where the votes show who voted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Groups of teachers: whose votes count how much, in every container and layout."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -22,12 +20,7 @@ GROUPS = ["clinic", "lab", "clinic", "lab", "lab"]
 WEIGHTS = [1, 3, 2, 1, 1]
 PER_RECORD = [1, 2, 1, 2, 2]
 IDS = ["anna", "ben", "cleo", "dora", "emil"]
-COLUMNS = {
-    "group": GROUPS,
-    "weight": WEIGHTS,
-    "teachers_per_record": PER_RECORD,
-    "teacher_id": IDS,
-}
+COLUMNS = {"group": GROUPS, "weight": WEIGHTS, "teachers_per_record": PER_RECORD, "teacher_id": IDS}
 EVERY = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD, IDS)
 VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
 

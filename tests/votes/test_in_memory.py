@@ -1,7 +1,5 @@
 """Votes in memory are what they are in the file that their library writes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,7 +1,5 @@
 """The layout is inferred where only one reading is left, and never otherwise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -165,10 +163,7 @@ TURNABLE = {
     "columns": (lambda labels: pa.table({f"t{k}": c for k, c in enumerate(labels.T)}), "labels"),
     "lists": (lambda labels: pa.table({"v": labels.tolist()}), "labels"),
     "labels": (lambda labels: pa.table({"labels": labels.tolist()}), "labels"),
-    "lists of words": (
-        lambda labels: pa.table({"v": np.array(NAMES)[labels].tolist()}),
-        "labels",
-    ),
+    "lists of words": (lambda labels: pa.table({"v": np.array(NAMES)[labels].tolist()}), "labels"),
     "scores": (lambda labels: np.eye(3)[labels], "scores"),
 }
 

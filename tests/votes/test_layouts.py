@@ -1,7 +1,5 @@
 """Counts and labels: the same votes in every layout, container and type are the same histograms."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

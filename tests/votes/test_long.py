@@ -1,7 +1,5 @@
 """Long form: a row a vote, in any order, is counted as if there were a row a query."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -125,10 +123,7 @@ def test_a_list_of_queries_is_what_is_asked():
     for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
         file, found, counts = read(table, teachers=2, classes=2, queries=ids, batch_rows=2)
         assert found == [9, 5, 7]
-        assert (file.facts.read_off, file.order) == (
-            (),
-            "the list of queries",
-        )
+        assert (file.facts.read_off, file.order) == ((), "the list of queries")
         np.testing.assert_array_equal(counts, [[0, 2], [1, 1], [0, 0]])
     assert read(table, queries=[9, 5])[1] == [9, 5]
     assert "query 0 of the list of queries" in refused(table, queries=[7, 9, 5])

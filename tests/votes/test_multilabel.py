@@ -1,7 +1,5 @@
 """Several labels a query: pairs of a query and a label, yes or no each, from every container."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

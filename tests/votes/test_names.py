@@ -1,7 +1,5 @@
 """Names of classes: which text is a vote for which, beside an oracle that takes one at a time."""
 
-from __future__ import annotations
-
 import pickle
 import unicodedata
 

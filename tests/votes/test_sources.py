@@ -1,7 +1,5 @@
 """Where votes come from: paths, folders, globs, pipes, addresses and copies of what is packed."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

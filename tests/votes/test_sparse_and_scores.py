@@ -1,7 +1,5 @@
 """Sparse counts are read as the dense ones would be; scores are votes for the best class."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Votes that match no name: counted by cause for the holder, and refused where most do."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The lattice of places and what a cell of it bounds, against quadrature and against the proof."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,22 +1,15 @@
 """The conditional bound against exact laws on whole graphs, direct integrals, and mutants."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
 
 from divergences import renyi
 from graphs import Graph
-from laws import gaussian_argmax_law, three_outcome_law
+from laws import best_of_law, gaussian_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian.best_of_others import Lattice, lone_vote, moved_vote
-from pate_cli.accounting.gaussian.conditional import (
-    Balls,
-    check_conditional_size,
-    conditional_rdp,
-)
+from pate_cli.accounting.gaussian.conditional import Balls, check_conditional_size, conditional_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
 from slices import some
@@ -41,26 +34,10 @@ def cost(histograms, *, teachers, sigma, order, distances=(0,), cap=1e6):
     )
 
 
-def panels(low, high, width=0.25):
-    """Nodes and weights of Gauss–Legendre panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(low, high, int(np.ceil((high - low) / width)) + 1)
-    half = np.diff(edges)[:, None] / 2.0
-    return (edges[:-1, None] + half * (nodes + 1.0)).ravel(), (half * weights).ravel()
-
-
-def best_of(rest):
-    """Nodes of C/σ and their weights, for the counts of the untouched classes over σ."""
-    c, weights = panels(-5.0, max(rest) + 8.0, 2.0)
-    below = log_ndtr(c[:, None] - rest)
-    hazard = np.exp(-((c[:, None] - rest) ** 2) / 2.0 - below) / np.sqrt(2.0 * np.pi)
-    return c, weights * np.exp(below.sum(axis=1)) * hazard.sum(axis=1)
-
-
 def expected_moment(counts, a, b, sigma, order, moves=((0.0, 0.0),)):
     """E_C of the largest h over some moves of a and b (votes), for a vote from a to b."""
     rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)]) / sigma
-    c, density = best_of(rest)
+    c, density = best_of_law(rest)
     worst = np.zeros(c.size)
     for one, other in moves:
         x, y = (counts[a] + one) / sigma - c, (counts[b] + other) / sigma - c

@@ -1,7 +1,5 @@
 """Bounds on cells of scores: against samples within them, and against bounds made too small."""
 
-from __future__ import annotations
-
 import itertools
 
 import mpmath as mp

@@ -1,7 +1,5 @@
 """Scores against golden figures and multiple precision; their Lipschitz constant by brute force."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -283,8 +281,7 @@ def test_a_score_is_in_the_same_cell_however_far_off_a_rough_one_is(monkeypatch,
 def test_scores_are_rough_only_where_that_is_known_to_be_enough(classes, floor, step):
     counts = np.random.default_rng(6).multinomial(250, [1.0 / classes] * classes, size=2_500)
     np.testing.assert_array_equal(
-        scores(counts, sigma=40.0, floor=floor, step=step),
-        scores(counts, sigma=40.0, floor=floor),
+        scores(counts, sigma=40.0, floor=floor, step=step), scores(counts, sigma=40.0, floor=floor)
     )
     assert np.any(
         scores(counts[:, :10], sigma=40.0, floor=-9.0, step=0.0025)

@@ -1,17 +1,14 @@
 """A whole Confident query, test and argmax tied: exact laws on whole graphs, integrals, mutants."""
 
-from __future__ import annotations
-
 import itertools
 
-import mpmath
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from divergences import renyi
+from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
-from laws import gaussian_argmax_law, three_outcome_law
+from laws import best_of_law, gaussian_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian import tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
@@ -70,17 +67,6 @@ def test_every_neighbour_of_every_state(graph):
     assert 0.99 <= second <= 1.0
 
 
-def best_of(rest):
-    """Nodes of C/σ and their weights, for the counts of the untouched classes over σ."""
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    edges = np.arange(-5.0, max(rest) + 9.0, 2.0)
-    half = np.diff(edges)[:, None] / 2.0
-    c, weights = (edges[:-1, None] + half * (nodes + 1.0)).ravel(), (half * weights).ravel()
-    below = log_ndtr(c[:, None] - rest)
-    hazard = np.exp(-((c[:, None] - rest) ** 2) / 2.0 - below) / np.sqrt(2.0 * np.pi)
-    return c, weights * np.exp(below.sum(axis=1)) * hazard.sum(axis=1)
-
-
 def direct(counts, *, sigma, threshold, sigma1, order):
     """The definition at distance 0: the worst ordered pair, test and argmax of the same votes."""
     worst = 0.0
@@ -88,7 +74,7 @@ def direct(counts, *, sigma, threshold, sigma1, order):
         if counts[a] == 0:
             continue
         rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)])
-        c, density = best_of(rest / sigma)
+        c, density = best_of_law(rest / sigma)
         x, y = counts[a] / sigma - c, counts[b] / sigma - c
         here, there = three_outcome_law(x, y), three_outcome_law(x - 1.0 / sigma, y + 1.0 / sigma)
         label = 1.0 + density @ np.expm1((order - 1.0) * renyi(here.T, there.T, order))
@@ -261,23 +247,9 @@ def test_a_coin_of_hardly_any_noise_is_never_charged_less_than_it_costs():
         (73.48957880827588, 5.025107965445194e-06, 12.5),
         (73.48957880698921, 5.068265353161984e-05, 12.5),
     ):
-        query = {"sigma": 5.0, "threshold": threshold, "sigma1": sigma1, "order": order}
-        (bound,) = cost([[50, 0, 0]], teachers=60, **query)[0]
-        assert exact_coin(49, **query) <= bound
-
-
-def exact_coin(there, *, threshold, sigma1, order, sigma):
-    """What the test alone costs between 50 votes and others, in 60 digits."""
-    del sigma
-    with mpmath.workdps(60):
-        here, there = (
-            mpmath.log(mpmath.erfc((mpmath.mpf(threshold) - v) / sigma1 / mpmath.sqrt(2)) / 2)
-            for v in (50, there)
-        )
-        power = mpmath.mpf(order)
-        no = (1 - mpmath.exp(here)) ** power * (1 - mpmath.exp(there)) ** (1 - power)
-        yes = mpmath.exp(power * here + (1 - power) * there)
-        return float(mpmath.log(no + yes) / (power - 1))
+        query = {"threshold": threshold, "order": order}
+        (bound,) = cost([[50, 0, 0]], teachers=60, sigma=5.0, sigma1=sigma1, **query)[0]
+        assert exact_test(50, 49, sigma=sigma1, **query) <= bound
 
 
 def test_tables_too_large_for_memory_are_refused():

@@ -1,7 +1,5 @@
 """Two classes: coins by their score, and whole queries by their votes, against enumeration."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 import pytest

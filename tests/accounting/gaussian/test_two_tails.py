@@ -4,8 +4,6 @@
 the worst over all κ with E κ = q, which weak duality bounds without any search.
 """
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

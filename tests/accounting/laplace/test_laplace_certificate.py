@@ -1,18 +1,12 @@
 """The certificates of the two Laplace suprema: cells, what lies beyond them, dense searches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from divergences import renyi
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.accounting.laplace import score_cost, worst_vote
-from pate_cli.accounting.laplace.score_cost import (
-    cell_bounds,
-    laplace_edge_rdp,
-    laplace_two_class_rdp,
-)
+from pate_cli.accounting.laplace.score_cost import cell_bounds, laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
 from slices import some
 
@@ -129,35 +123,27 @@ def test_nothing_beyond_the_cells_costs_more(shift, order):
             (50.0, 50.0),
             (20.0, 8.0),
             (5.0, 200.0),
-            (1.0, 30.0),
             (0.3, 3.0),
+            (1.0, 30.0),
+            (1 / 3, 1.01),
+            (1.0, 2.0),
+            (0.05, 5.0),
+            (0.05, 1.3),
+            (1 / 8, 20.0),
         ],
         2,
     ),
 )
 def test_the_certificate_encloses_a_dense_grid(scale, order):
-    shift = 1.0 / scale
-    axis = np.unique(
-        np.concatenate([shift * np.linspace(-3.0, 6.0, 181), np.linspace(-4.0, 12.0, 161)])
-    )
+    """At little noise peaks lie where exponentials meet the kinks, however far those are apart."""
+    shift, unit = 1.0 / scale, np.linspace(-4.0, 12.0, 161)
+    axis = np.unique(np.concatenate([shift * np.linspace(-3.0, 6.0, 181), unit, unit + shift]))
     x, y = (part.ravel() for part in np.meshgrid(axis, axis))
     before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + shift, y - shift)
     seen = renyi(before.T, after.T, order).max()
     bound = worst_laplace_max_rdp(scale=scale, classes=5, orders=[order])[0]
     assert seen <= bound * (1.0 + 1e-12)
     assert seen >= bound * (1.0 - 3e-3)
-
-
-@pytest.mark.parametrize("scale", some([0.05, 0.5, 3.0, 20.0, 1000.0, 1e5], 2))
-def test_the_peak_of_two_classes_is_enclosed(scale):
-    for order in (1.05, 2.0, 8.0, 50.0):
-        shift = 2.0 / scale
-        gaps = np.concatenate(
-            [np.linspace(-shift / 2.0, 3.0, 20_001), np.linspace(3.0, 60.0, 5001)]
-        )
-        seen = laplace_edge_rdp(gaps, shift=shift, orders=[order]).max()
-        bound = laplace_two_class_rdp(0.0, scale=scale, orders=[order])[0]
-        assert seen <= bound <= seen * (1.0 + 1e-5) or bound == shift
 
 
 def test_a_peak_that_is_known_is_taken():

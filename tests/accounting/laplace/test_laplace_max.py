@@ -1,7 +1,5 @@
 """The exact losing probability of a Laplace argmax, against exact expansions; its score."""
 
-from __future__ import annotations
-
 import itertools
 
 import mpmath
@@ -156,12 +154,6 @@ def test_scores_below_the_floor_are_clamped():
     assert scores[1] == laplace_scores(counts, scale=1.0)[1] > -50.0
     assert laplace_scores(np.array([[5000, 0, 0]]), scale=1.0)[0] == LOWEST_SCORE
     assert laplace_scores(np.array([[5000, 0]]), scale=1.0)[0] == LOWEST_SCORE
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
-def test_a_bad_scale_is_refused(scale):
-    with pytest.raises(ParameterError, match=r"^Laplace scale must be positive and finite, got "):
-        laplace_scores(np.array([[1, 2, 3]]), scale=scale)
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 2, 3)])

@@ -43,7 +43,6 @@ def test_optimal_is_where_brute_force_says(k, epsilon, delta, beyond):
     [(1_000_000, 1e-3, [0.5, 3.0, 7.0]), (100_000, 0.01, [1.0, 9.0, 25.0]), (50, 4.0, [150.0])],
 )
 def test_epsilon_of_very_many_responses(k, epsilon, totals):
-    """Two incomplete beta functions in place of the sum."""
     low = 1.0 / (1.0 + math.exp(epsilon))
     for total in totals:
         last = math.ceil((k - total / epsilon) / 2.0) - 1

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks_alone import threshold_rdp
 from divergences import exact_test
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.threshold import chain_rdp, pass_moments
@@ -41,22 +40,6 @@ def test_the_chain_rule_with_many_digits(v, argmax_rdp, threshold, sigma, order)
         for one, two in ((v, other), (other, v))
     )
     assert found == pytest.approx(true, rel=1e-8, abs=1e-100)
-
-
-def test_limits():
-    where = {"threshold": 50.0, "sigma": 9.0, "order": 14.0}
-    alone = float(
-        threshold_rdp(np.array([55.0]), threshold=50, sigma=9, orders=np.array([14.0]))[0, 0]
-    )
-    assert rho(55, 0.0, **where) == alone
-    assert rho(-1e4, 0.3, **where) == pytest.approx(0.0, abs=1e-300)  # never answered
-    assert rho(1e4, 0.3, **where) == pytest.approx(0.3, rel=1e-12)  # always answered
-    grid = confident_rdp(
-        np.linspace(0, 100, 51)[:, None], np.linspace(0, 60, 400)[None, :], **where
-    )
-    assert np.all(np.diff(grid, axis=1) >= 0.0)
-    assert grid.shape == (51, 400)
-    assert np.all(grid <= 14.0 / (2 * 81.0) + np.linspace(0, 60, 400) + 1e-12)
 
 
 @pytest.fixture(scope="module")

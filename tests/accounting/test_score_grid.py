@@ -131,7 +131,6 @@ def test_clamped_scores_cost_nothing_to_speak_of():
 
 
 def test_noise_of_next_to_nothing_moves_a_score_over_all_cells():
-    """One vote is then 10^17 cells, and a few hundred of them no 64-bit number."""
     grid = grid_for(sigma=1e-15)
     assert grid.stride <= grid.size
     costs = np.arange(grid.size, dtype=np.float64)
@@ -259,7 +258,6 @@ def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, r
 
 @pytest.mark.parametrize(("teachers", "classes", "sigma"), [(8, 3, 1.5), (6, 4, 3.0), (9, 2, 2.0)])
 def test_nothing_within_so_many_votes_costs_more(teachers, classes, sigma):
-    """Every histogram of a few teachers, votes missing or not."""
     mechanism = of_shape((teachers, classes, sigma))
     graph = Graph.of(teachers, classes, missing=2)
     for order in (1.5, 4.0, 20.0):

@@ -120,18 +120,6 @@ def test_narrow_blocks_are_joined_outwards(lattice):
         assert np.all(found[v, k] >= np.array(cell))
 
 
-@given(lattices())
-@settings(max_examples=tries(60))
-def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
-    stride = lattice.grid.stride
-    found = lattice.per_cell(range(8))
-    for v, k in lattice.all_cells():
-        near = found[
-            max(v - 1, 0) : v + 2, max(k - stride, 0) : k + stride + 1, 1:
-        ]  # LS_{d+1} of all neighbours
-        assert np.all(found[v, k, :-1] <= near * (1.0 + 1e-11))
-
-
 @given(lattices(), st.sets(st.integers(0, 25), min_size=1), st.integers(0, 2**32 - 1))
 @settings(max_examples=tries(60))
 def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
@@ -158,7 +146,6 @@ def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
     ("rows", "size", "rows_per_block"), some([(9, 300_000, 2), (4, 1_200_000, 1)], 2)
 )
 def test_a_lattice_too_large_for_one_piece_is_cut_without_a_trace(rows, size, rows_per_block):
-    """More than a million cells: the same blocks as from all rows at once."""
     random = np.random.default_rng(rows)
     cost = np.cumsum(random.random((rows, size)) < 0.3, axis=1, dtype=np.float64)
     cost += np.arange(rows)[:, None] ** 2

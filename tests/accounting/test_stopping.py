@@ -92,7 +92,6 @@ def test_a_query_costs_no_more_beside_its_answer_than_its_test_alone():
 
 @pytest.mark.parametrize("votes", [1, 2])
 def test_every_pair_of_neighbours_is_a_case(votes):
-    """Exact laws of whole queries, at any worth of an answer against a refusal."""
     order, ratios = 2.0, np.array([0.0, 0.05, 0.3, 0.7, 0.95, 1.0])
     mechanism = ConfidentGNMax(
         5, 3, threshold=3.5, sigma1=1.8, sigma2=3.0, teachers_per_record=votes

@@ -17,22 +17,7 @@ from refusals import refusal
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "tested_budget.json").read_text(encoding="utf-8")
 )
-COINS = GOLDEN["coin on made-up profiles (u is [orders][distances])"] + GOLDEN["more coins"]
 ORDERS = np.array([2.0, 5.0, 12.0])
-
-
-@pytest.mark.parametrize("case", COINS)
-def test_the_coin_on_given_profiles(case):
-    found = passing_coin(
-        np.array(case["u"]),
-        orders=np.array(case["orders"], dtype=float),
-        epsilon=case["E"],
-        delta=case["delta"],
-        refusal_epsilon=case["eta"],
-    )
-    assert found.log_pass == pytest.approx(case["ln_p"], abs=1e-9, rel=1e-12)
-    if "refuse" in case:
-        assert math.exp(found.log_refuse) == pytest.approx(case["refuse"], rel=1e-9)
 
 
 def by_hand(profile, orders, epsilon, delta, eta):

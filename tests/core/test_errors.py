@@ -63,7 +63,6 @@ def test_an_error_keeps_no_password():
 
 
 def test_what_is_cut_short_is_looked_at_whole():
-    """Nobody could tell where the password of half an address ends."""
     name = f"s3://KEY:{'sesame' * 20}@bucket/{'x' * 90}"
     assert "sesame" not in quoted(name)
     assert "sesame" not in str(PateError(f"{'x' * 390} {name} {'x' * 200}"))

@@ -29,7 +29,6 @@ def in_process(script):
 
 
 def test_a_library_sets_no_limit():
-    """Whoever imports pate keeps the memory of the process."""
     before = limit()
     with bounded():
         assert limit() == before
@@ -38,7 +37,6 @@ def test_a_library_sets_no_limit():
 
 @on_linux
 def test_more_than_a_gigabyte_is_refused_while_votes_are_read_and_only_then():
-    """A bomb ends in MemoryError, and accounting may take more than reading may."""
     assert in_process(
         "bound_reading()\n"
         "with bounded():\n"
@@ -51,7 +49,6 @@ def test_more_than_a_gigabyte_is_refused_while_votes_are_read_and_only_then():
 
 @on_linux
 def test_the_limit_is_put_back_by_the_last_who_holds_it():
-    """Readers in other threads and readers within readers never lift the bound of another."""
     assert (
         in_process(
             "bound_reading()\n"
@@ -74,7 +71,6 @@ def test_the_limit_is_put_back_by_the_last_who_holds_it():
 
 @on_linux
 def test_the_bound_holds_while_a_batch_is_read_and_not_while_it_is_used():
-    """Between two batches the run may need all the memory there is."""
     assert (
         in_process(
             "bound_reading()\n"
@@ -94,7 +90,6 @@ def test_the_bound_holds_while_a_batch_is_read_and_not_while_it_is_used():
 
 @on_linux
 def test_a_lower_limit_of_the_user_stays():
-    """`ulimit -d` is what somebody asked for."""
     assert (
         in_process(
             "bound_reading()\n"

@@ -192,7 +192,6 @@ def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
 
 
 def test_a_seeded_stream_never_changes():
-    """Published labels are reproduced from their seed."""
     assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 

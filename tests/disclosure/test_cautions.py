@@ -146,7 +146,6 @@ GUESSES = [
 
 @pytest.mark.parametrize(("beginning", "mechanism"), GUESSES)
 def test_guesses_that_cannot_be_overruled(beginning, mechanism):
-    """One warning, and the one that names what is wrong."""
     (text,) = cautions(mechanism, delta=DELTA)
     assert text.startswith(beginning)
 

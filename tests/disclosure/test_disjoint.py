@@ -115,7 +115,6 @@ def home(tmp_path, monkeypatch):
 
 
 def run(ensemble, *apart, **asked):
-    """One run of an ensemble whose votes nobody has seen."""
     given = {**ASKED, "ensemble": ensemble, "disjoint_from": apart, **asked}
     return pate.aggregate(COUNTS, "gnmax", **given).report
 
@@ -150,7 +149,6 @@ def test_months_keep_one_record_and_do_not_add_up(home):
 
 
 def test_a_declaration_joins_records_and_must_name_one(home):
-    """Also an ensemble that has a record of its own: its runs move, as to any other record."""
     run("october")
     run("november")
     asked = {**ASKED, "ensemble": "december", "disjoint_from": "octobre"}
@@ -168,7 +166,6 @@ def test_a_declaration_joins_records_and_must_name_one(home):
 
 
 def test_a_run_that_another_process_enters_in_between_is_not_lost(home):
-    """It began the record of an ensemble that a declaration is about to lead elsewhere."""
     run("october")
     place = RecordPlace.of(None, record=None, ensemble="november", disjoint_from="october")
     run("november")
@@ -179,7 +176,6 @@ def test_a_run_that_another_process_enters_in_between_is_not_lost(home):
 
 
 def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
-    """Whichever of the two comes first, and wherever the file lies; others may be alike."""
     np.save("here.npy", COUNTS)
     np.save("other.npy", COUNTS[::-1])
     told = "these votes ran as ensemble {}, which is declared disjoint from {}"
@@ -209,7 +205,6 @@ def test_a_name_that_is_none_is_said_as_it_was_given(wrong, home):
 
 
 def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(home, monkeypatch):
-    """Its report would state a total by other declarations than its record has."""
     run("september")
     run("october", "september")
     kept = {"checkpoint": "kept", "into": "labels.csv"}
@@ -229,7 +224,6 @@ def interrupted(*_args, **_told):
 
 
 def test_sessions_of_two_ensembles_are_two(home):
-    """They have the same settings and one record."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
     with pate.Session(ensemble="october", **given) as session:
         session.ask([40, 0], id="a")
@@ -241,7 +235,6 @@ def test_sessions_of_two_ensembles_are_two(home):
 
 
 def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
-    """Those of a record that is taken over are paid for, and begin anew."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
 
     def asked(ensemble, *apart):
@@ -259,7 +252,6 @@ def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
 
 
 def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
-    """A budget alone decides the target: another month has all of it."""
     votes = np.random.default_rng(5).multinomial(40, [0.9, 0.1], size=30)
     given = {"layout": "counts", "budget": 1.0}
     run("october", sigma2=60.0)

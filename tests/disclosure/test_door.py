@@ -72,7 +72,6 @@ def truth(ledger, plan):
 
 
 def released(ledger, plan, noise, *, earlier=()):
-    """The report of a draw from a ledger."""
     facts = ReportFacts(rounds=tuple(map(stated, ledger.rounds)), earlier_draws=tuple(earlier))
     if plan.publishes_draw:
         drawn = sanitized_epsilon(ledger, plan, noise, earlier=(*ledger.draws, *earlier))

@@ -65,7 +65,6 @@ def test_the_event_costs_what_one_teacher_does_and_nothing_else_is_computed(repo
 
 
 def test_other_accountants_compose_it_with_what_else_was_trained():
-    """Gaussian steps on the same records: their μ² add up."""
     report = pate.aggregate(VOTES, "gnmax", sigma2=100.0, max_queries=200).report
     both = events.ComposedDpEvent([pate.dp_event(report), events.GaussianDpEvent(2.0)])
     mu = math.hypot(math.sqrt(2.0 * 200) / 100.0, 0.5)
@@ -157,7 +156,9 @@ NO_CLAIM = {
     '"delta": 1e-05, "adjacency": "replace-one"': lambda: (
         pate.aggregate(VOTES, "stability", max_queries=5).report
     ),
-    "no RDP curve": lambda: pate.quote(VOTES, "gnmax", sigma2=40.0, target_epsilon=1.0, bound="two-tail"),
+    "no RDP curve": lambda: pate.quote(
+        VOTES, "gnmax", sigma2=40.0, target_epsilon=1.0, bound="two-tail"
+    ),
 }
 
 
@@ -207,7 +208,6 @@ def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):
 
 
 def test_the_curve_is_no_sharper_than_the_route_it_is_of():
-    """Where the Gaussian route is the smaller one, the curve is still the Rényi one."""
     wide = pate.aggregate(VOTES, "gnmax", sigma2=20.0, max_queries=1, delta=0.01).report
     assert wide.data_independent.method == "gaussian-dp"
     curve = pate.rdp_curve(wide, orders=[8.0, 16.0, 32.0, 64.0, 128.0]).curve

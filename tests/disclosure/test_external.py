@@ -167,7 +167,6 @@ def test_a_delta_is_added_and_never_rounded_down(ledger):
 
 @pytest.mark.parametrize("release", ["none", "upper"])
 def test_parts_add_up_after_the_draw(ledger, release):
-    """The same draw with and without them: their cost at the order is all the difference."""
     curve = pate.Stated(orders=ORDERS, rdp=0.05 * ORDERS, adjacency=REPLACE)
     twice = pate.Stated(orders=ORDERS, rdp=0.01 * ORDERS, adjacency=ADD)
     flat = pair(0.3, 2e-6)
@@ -198,7 +197,6 @@ def test_parts_add_up_after_the_draw(ledger, release):
 
 
 def test_the_total_of_gaussians_is_dp_accountings():
-    """Votes and DP-SGD's steps by its own accountant: never below it, and hardly above."""
     accountants = pytest.importorskip("dp_accounting.rdp")
     from dp_accounting import dp_event as events
 

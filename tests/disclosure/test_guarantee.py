@@ -7,7 +7,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import ReportError, UsageError
+from pate_cli.core.errors import ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.facts import report_of
@@ -57,7 +57,6 @@ def test_which_statements_hold_of_which_report(kind):
 
 
 def told(report, **changed):
-    """The report of the same facts but for some fields of its rounds."""
     rounds = tuple(dataclasses.replace(done, **changed) for done in report.rounds)
     return report_of(dataclasses.replace(report.facts, rounds=rounds, spent=None))
 
@@ -78,7 +77,6 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
 
 
 def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
-    """The published analysis draws no bound, whatever else is in the total."""
     other = reports.total(pate.Stated("replace-one", epsilon=0.1, delta=1e-7)).external
     facts = dataclasses.replace(told(reports.made("upper")[0], analysis="paper"), external=other)
     report = report_of(facts.facts)
@@ -87,7 +85,6 @@ def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
 
 
 def test_a_total_holds_where_every_run_does():
-    """Another run that promises nothing leaves nothing to say of all together."""
     kept = reports.made("kept")[0]
     runs = (dataclasses.replace(kept.spent.runs[0], promised=False), *kept.spent.runs[1:])
     spent = dataclasses.replace(kept.spent, runs=runs)
@@ -171,13 +168,6 @@ def test_a_quote_says_what_the_report_will():
     report, _ = reports.made("prior")
     assert quoted.to_dict()["prior"] == report.to_dict()["rounds"][0]["prior"]
     assert "prior" not in pate.quote(reports.votes(), "gnmax", **reports.SHAPE).to_dict()
-
-
-@pytest.mark.parametrize("analysis", ["cost", "aggregate"])
-def test_the_published_analysis_knows_no_prior(analysis):
-    words = {**reports.SHAPE, "prior": reports.guesses(), "prior_weight": 12}
-    with pytest.raises(UsageError, match="use `analysis` tight with `prior`"):
-        getattr(pate, analysis)(reports.votes(), "gnmax", analysis="paper", **words)
 
 
 def test_every_sentence_is_one_that_some_report_can_have():

@@ -25,7 +25,6 @@ def test_rows_that_were_not_asked_are_counted_apart(label_format, tmp_path):
 
 @pytest.mark.parametrize("label_format", ["arrow", "parquet"])
 def test_labels_that_were_damaged_are_counted_or_refused(label_format, tmp_path):
-    """Whoever sends labels cannot end the process of who verifies them."""
     report, labels = reports.made("names")
     path = tmp_path / f"labels.{label_format}"
     labels.save(path)
@@ -54,7 +53,6 @@ def test_labels_that_were_damaged_are_counted_or_refused(label_format, tmp_path)
     ],
 )
 def test_what_are_no_labels_is_refused_in_one_sentence(label_format, content, tmp_path):
-    """Nobody who verifies what others sent sees a traceback."""
     path = tmp_path / f"labels.{label_format}"
     path.write_bytes(content)
     told = refusal(VoteError, count_labels, path, LabelFormat(label_format), None)

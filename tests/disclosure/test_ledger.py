@@ -208,7 +208,6 @@ NOT_AS_WRITTEN = (
 @given(st.data())
 @settings(max_examples=tries(150))
 def test_random_damage_is_refused_or_changes_nothing(data):
-    """It would change what is said of it."""
     text = make("a", sanitizer=DRAWN).to_json()
     at = data.draw(st.integers(0, len(text) - 1))
     put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
@@ -280,7 +279,6 @@ def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
     "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
 )
 def test_charging_is_additive_over_queries(mechanism):
-    """Two runs cost what one run over all their rows costs."""
     counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
 
     def ledger(part, name):

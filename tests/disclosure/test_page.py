@@ -7,7 +7,6 @@ import hashlib
 import html.parser
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -84,7 +83,6 @@ class Read(html.parser.HTMLParser):
 
 
 def tracked(report, count, **changed):
-    """The report as the last of so many runs."""
     runs = [replace(run, **changed) for run in reports.made("kept")[0].spent.runs[:1]] * count
     spent = Spent(
         epsilon=0.25 * count, delta=1e-6 * count, method="joint", sum_epsilon=0.5 * count,
@@ -155,7 +153,6 @@ def test_where_nothing_can_be_signed_the_page_says_so_first_and_shows_no_number(
 
 @pytest.mark.parametrize("kind", some([*reports.KINDS, "external"], 4))
 def test_what_failed_a_check_has_nothing_to_sign_and_no_words_of_its_own(kind):
-    """Whatever the report says of itself."""
     report = replace(made(kind), private=True, sound=True, tool="audited", warnings=("audited",))
     page = read(report, Check("numbers and words", FAILED, "audited"))
     assert page.of("h2") == ["Nothing is promised"]
@@ -199,33 +196,6 @@ def test_a_page_is_saved_by_its_suffix(tmp_path):
     assert (tmp_path / "page.json").read_text().startswith("{")
 
 
-def test_letters_stand_out_from_the_paper():
-    """WCAG's contrast of at least 4.5, light and dark."""
-    style = Path(pate.__file__).parent.joinpath("disclosure", "page.html").read_text()
-
-    def light(colour):
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        red, green, blue = (
-            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-        )
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    palettes = [
-        dict(re.findall(r"--([a-z]+): (#[0-9a-f]{3,6})[;\s]", block))
-        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
-    ]
-    assert len(palettes) == 3
-    for palette in palettes:
-        whole = {
-            name: value if len(value) == 7 else "#" + "".join(2 * letter for letter in value[1:])
-            for name, value in palette.items()
-        }
-        for letters in ("ink", "soft", "mark", "alarm"):
-            for paper in ("paper", "faint"):
-                dark, bright = sorted((light(whole[letters]), light(whole[paper])))
-                assert (bright + 0.05) / (dark + 0.05) >= 4.5, (letters, whole[letters])
-
-
 # --- the runs ------------------------------------------------------------------------------------
 
 
@@ -241,7 +211,6 @@ def test_all_runs_beside_this_one_and_what_each_total_presupposes():
 
 
 def test_a_total_that_is_not_claimed_is_not_shown():
-    """Another run that promises nothing leaves nothing to say of all together."""
     report = tracked(made(), 3)
     page = read(replace(report, statements=made().statements))
     assert page.of("h2")[0] == "What is promised"

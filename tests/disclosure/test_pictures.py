@@ -51,7 +51,6 @@ DRAWN = {"cost": cost, "sensitivity": sensitivity, "plan": plan, "spent": spent}
 
 @pytest.fixture
 def without(monkeypatch):
-    """An environment without matplotlib."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
 

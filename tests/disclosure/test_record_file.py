@@ -124,7 +124,6 @@ def _runs(folder, worker, runs):
 
 
 def test_processes_under_one_budget_never_exceed_it_and_use_it_up(tmp_path):
-    """The game of many: each looks, finds room, and enters; only one at a time may."""
     forked = multiprocessing.get_context("fork")
     everybody = [forked.Process(target=_runs, args=(tmp_path, worker, 4)) for worker in range(12)]
     for process in everybody:
@@ -142,7 +141,6 @@ def test_processes_under_one_budget_never_exceed_it_and_use_it_up(tmp_path):
 
 
 def test_a_run_that_is_resumed_after_it_ended_stands_as_it_was_noted(place):
-    """Other runs were entered meanwhile: its own total is that of the day."""
     for run in (TRIED, LABELLED, TRIED):
         entry = Entry(RecordPlace(RecordFile(place)), run, budget=None)
         entry.enter()

@@ -83,7 +83,6 @@ def test_a_record_under_another_name_takes_over_all_that_was_spent(votes):
 
 
 def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
-    """Also of those who do not know where the other one lies: they are told its name."""
     run(votes, ensemble="clinics")
     before = Path("votes.npy.spent.json").read_bytes()
     monkeypatch.setenv("PATE_HOME", "elsewhere")
@@ -105,7 +104,6 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
 
 
 def test_a_session_goes_on_where_it_is_when_its_record_is_taken_over(votes):
-    """Its cost counts in full in both records, and its answers in the first alone."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
     with pate.Session(record="votes.npy.spent.json", **given) as session:
         first = session.ask([40, 0], id="a")
@@ -118,7 +116,6 @@ def test_a_session_goes_on_where_it_is_when_its_record_is_taken_over(votes):
 
 
 def test_two_records_of_the_same_votes_are_joined_by_name():
-    """Each file had its own, and both are members of a folder now."""
     Path("parts").mkdir()
     for name, last in (("a", "9,31"), ("b", "8,32")):
         lines = ["class_0,class_1", *(",".join(map(str, row)) for row in COUNTS.tolist()), last]
@@ -134,7 +131,6 @@ def test_two_records_of_the_same_votes_are_joined_by_name():
 
 
 def test_a_copy_of_a_record_is_no_other_one(votes):
-    """A folder that was copied as it was goes on in the record that the votes had last."""
     Path("copy").mkdir()
     for name in ("votes.npy", "votes.npy.spent.json"):
         shutil.copy(name, f"copy/{name}")

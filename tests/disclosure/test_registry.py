@@ -95,7 +95,6 @@ def test_yaml_reads_what_json_reads():
 
 @pytest.mark.parametrize("unit", ["a\x7fb", "a\x85b\u2028", "\ud800", "$x ü 😀"])
 def test_units_of_any_letters_are_yaml(unit):
-    """YAML refuses letters that cannot be printed, and takes some of them for ends of lines."""
     yaml = pytest.importorskip("yaml")
     report = reports.made(PROMISES[0])[0]
     text = registry_entry(report, explanation_of(report, ()), unit=unit)

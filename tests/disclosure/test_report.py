@@ -27,7 +27,6 @@ KEYS = [
 
 
 def report_of(kind, *, names=("a",), private=True):
-    """The report of rounds with these names, of a draw or of none."""
     rounds = tuple(
         stated(
             round_of(MECHANISM, queries=30, max_answers=20, answers=20, name=name, private=private)

@@ -127,14 +127,12 @@ def test_a_union_that_nobody_pays_for_is_seen_through():
 
 @pytest.mark.parametrize("rule", [StopRule(1.0, 0.1, 3), StopRule(1.0, 0.1, 1, Beyond(2, 1, 2, 4))])
 def test_the_game_is_what_all_plans_come_to(rule):
-    """Every plan of a small menu, transcript by transcript."""
     rng = np.random.default_rng(3)
     one, other = rng.dirichlet(np.ones(3), size=(2, 2))
     game = Game(one, other, rule)
     epsilon, order = 0.4, 2.5
 
     def best(asked, answers, p, q, worth):
-        """The same by recursion over the chances themselves."""
         if rule.left(asked, answers) <= 0:
             return worth(p, q)
         found = [

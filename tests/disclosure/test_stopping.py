@@ -57,7 +57,6 @@ def test_a_rule_is_as_long_as_its_target_allows_and_without_fault(mechanism, eps
 
 
 def test_few_queries_take_the_whole_target_for_many_more():
-    """Where what lies beyond would be little at the epsilon of the queries that are certain."""
     rule = stop_rule(SMALL, epsilon=3.0, delta=1e-5)
     assert (rule.epsilon, rule.asks) == (3.0, 9)
     assert rule.most > 150

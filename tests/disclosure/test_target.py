@@ -65,7 +65,6 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
 
 @pytest.mark.parametrize("asked", some([5, 17, 60], 3))
 def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
-    """Farther rows are answered as well: a cap is one only where it is stated."""
     mechanism = GNMax(40, 4, sigma2=11.0)
     counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
     plan = TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL)
@@ -177,7 +176,6 @@ def coins(plan, lowered=0.0, **guarded):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_coin_is_that_of_a_little_less_than_is_promised(epsilon):
-    """Each of the three matters: without any of them the coin is another one."""
     plan = TargetPlan.of(epsilon, delta=1e-3)
     guarded = {
         "epsilon": plan.epsilon - 1e-9,
@@ -221,7 +219,6 @@ def test_the_most_rows_of_a_test():
 
 
 def test_a_target_out_of_reach_names_the_worst_case_where_that_is_less():
-    """Queries that cannot cost more than .1 whatever the votes need no test from there on."""
     plan = TargetPlan.of(0.05, delta=1e-5)
     text = refusal(UnreachableError, plan.check_reachable, 0.1)
     assert "take 0.1, at which these queries need no test" in text

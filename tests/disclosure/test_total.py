@@ -68,7 +68,6 @@ def test_many_small_targets_compose_optimally():
 
 
 def test_curves_are_composed_as_dp_accounting_does():
-    """A hand's composition: costs at the order that was found, added, and converted there."""
     dp = pytest.importorskip("dp_accounting")
     orders = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
     sgd = dp.rdp.RdpAccountant(orders)
@@ -209,7 +208,6 @@ def test_realised_costs_keep_the_promise_at_every_level(chance, epsilons):
 
 
 def test_a_curve_is_not_converted_below_the_delta_that_it_asks_for():
-    """Beside targets alone, whose delta is no curve's, that is the delta of the conversion."""
     curve = {"orders": (2.0, 32.0), "rdp": (0.01, 0.16), "least_delta": 1e-7}
     known = replace(stated("f", **curve), delta=1e-9)
     assert total_of([at_target("a", 0.5), known]).delta == 1.01e-5

@@ -33,7 +33,6 @@ def amplified(epsilon, delta=1e-5):
 
 @pytest.mark.parametrize("asked", [{}, {"target_epsilon": 0.6, "sigma2": 12.0, "min_pass": 0.0}])
 def test_the_headline_is_amplified_once(asked):
-    """A target that labels pass, or that they fail, as well as a worst case."""
     try:
         report = run(**PRIVATE, **asked).report
     except pate.RefusedError as refused:

@@ -120,7 +120,6 @@ SINGLE = st.one_of(
 @settings(max_examples=tries(60))
 @given(labels=SINGLE)
 def test_other_readers_find_ids_labels_and_sources(kind, labels):
-    """Nothing is lost or turned into something else, whatever ids and labels are."""
     found = decoded(encoded(labels, kind), kind)
     sources = [SOURCES[code] for code in labels.source_codes]
     rows = [
@@ -138,7 +137,6 @@ def test_other_readers_find_ids_labels_and_sources(kind, labels):
 @pytest.mark.parametrize("column", ["name", "a.b", "%s", 'a "b",c', "=1", "é\n", "", "sources"])
 @pytest.mark.parametrize("labels", [NUMBERS, TEXTS, NAMED], ids=["numbers", "texts", "named"])
 def test_the_column_of_ids_has_its_own_name_in_every_format(labels, column):
-    """Whatever it is called, other readers find it first and `verify` reads the rest as ever."""
     renamed = replace(labels, sources=labels.source_codes, id_column=column)
     for kind in KINDS:
         own, usual = encoded(renamed, kind), encoded(labels, kind)
@@ -177,7 +175,6 @@ def test_other_readers_find_several_labels_a_query(labels, kind):
 
 @pytest.mark.parametrize("read", [pq.read_table, feather.read_table])
 def test_tables_hold_names_and_parameters(read):
-    """A file that was passed on still says how its labels were made, and what all are called."""
     kind = "parquet" if read is pq.read_table else "arrow"
     found = read(pa.BufferReader(encoded(TEXTS, kind)))
     assert found.schema.equals(TEXTS.to_arrow().schema, check_metadata=True)
@@ -189,7 +186,6 @@ def test_tables_hold_names_and_parameters(read):
 
 
 def test_row_numbers_take_no_space_and_other_libraries_know_how(tmp_path):
-    """Differences are a rarer way of storing numbers than most files have."""
     import duckdb
     import polars as pl
 
@@ -206,7 +202,6 @@ def test_row_numbers_take_no_space_and_other_libraries_know_how(tmp_path):
 @settings(max_examples=tries(40))
 @given(data=st.data())
 def test_how_labels_are_cut_leaves_no_trace(data):
-    """A run gives the same file whatever its batches, and however many workers it has."""
     count = data.draw(st.sampled_from([None, 1, 3]))
     said = data.draw(st.lists(st.integers(-1, 1), max_size=30))
     said = said[: len(said) // (count or 1) * (count or 1)]
@@ -245,8 +240,6 @@ def test_no_more_than_a_part_is_held_back(kind, monkeypatch):
 
 
 class Full(io.RawIOBase):
-    """A file on a disk that is full after so many bytes."""
-
     def __init__(self, room):
         self.taken, self.room = b"", room
 
@@ -263,7 +256,6 @@ class Full(io.RawIOBase):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", ["the draw fails", "too few rows", "too many rows", "full disk"])
 def test_what_ends_the_writing_comes_as_itself(kind, fault, monkeypatch):
-    """What was written so far is of no use to anybody; whoever gave the file lets go of it."""
     monkeypatch.setitem(FORMATS, kind, FORMATS[kind]._replace(part_rows=4))
     file = Full(150 if fault == "full disk" else 1 << 20)
 
@@ -288,7 +280,6 @@ def test_what_ends_the_writing_comes_as_itself(kind, fault, monkeypatch):
 
 
 def test_a_flipped_bit_in_a_page_of_labels_is_told():
-    """Whatever Parquet accepts is what was written; only the footer has no checksum."""
     labels = labels_of([3, -1, 0] * 40, None, ("cat", "dog", "owl", "emu"))
     whole = encoded(labels, "parquet")
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
@@ -307,7 +298,6 @@ def test_a_flipped_bit_in_a_page_of_labels_is_told():
 
 
 def test_names_that_nobody_listed_need_a_format_with_texts():
-    """The refusal comes before anything is spent, and says what to do."""
     for kind in formats_with("texts"):
         refuse_names(kind)
     assert refusal(UsageError, refuse_names, LabelFormat.NPY) == (
@@ -317,5 +307,4 @@ def test_names_that_nobody_listed_need_a_format_with_texts():
 
 
 def test_the_schema_of_reports_knows_every_format():
-    """A report names the format of its labels, or a reader could not check them."""
     assert json.dumps([*map(str, LabelFormat)]) in json.dumps(report_schema())

@@ -66,12 +66,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changed", "text"), REFUSED)
 def test_columns_that_do_not_fit_are_refused_by_row(changed, text):
-    """Nobody publishes labels that a reader could take for something else."""
     assert refusal(ParameterError, few, **changed) == text
 
 
 def test_several_labels_a_query_are_those_of_whole_queries():
-    """A row always belongs to the query and the label that its place says."""
     halves = refusal(ParameterError, several, [1, 0], label_set=LabelSet(3))
     assert halves == "2 rows cannot be divided into queries of 3 labels"
     apart = refusal(ParameterError, several, [1, 0], ids=np.array([0, 1]))
@@ -83,7 +81,6 @@ def test_several_labels_a_query_are_those_of_whole_queries():
 
 
 def test_labels_are_frozen_and_the_callers_arrays_are_not():
-    """What was released is not changed by mistake; who made the arrays may go on with them."""
     parameters, numbers = {"sigma": "40"}, np.array([3, -1, 0])
     labels = few(metadata=parameters, labels=numbers)
     parameters["sigma"] = "41"
@@ -100,7 +97,6 @@ def test_labels_are_frozen_and_the_callers_arrays_are_not():
 
 
 def test_sources_are_texts_whatever_they_were_given_as():
-    """Users filter by the word `teachers`, also in labels that were made from codes."""
     labels = few()
     assert labels.sources.tolist() == ["teachers", "none", "student"]
     assert labels.source_codes.tolist() == [0, 2, 1]
@@ -111,7 +107,6 @@ def test_sources_are_texts_whatever_they_were_given_as():
 
 
 def test_labels_are_a_sequence_of_classes_or_names():
-    """Loops, indices and slices give what the table shows."""
     labels = few(label_names=("ant", "bee", "cow", "doe"))
     assert list(few()) == [3, None, 0]
     assert list(labels) == ["doe", None, "ant"]
@@ -140,7 +135,6 @@ def test_a_table_of_labels_shows_no_label_as_missing():
 
 
 def test_several_labels_a_query_are_told_by_query_and_by_label():
-    """Who trains on several labels gets a matrix; who looks at them gets a row a label."""
     labels = several([[1, -1], [0, 1]])
     assert labels.by_query.tolist() == [[1, -1], [0, 1]]
     assert {name: column.tolist() for name, column in labels.columns().items()} == {
@@ -159,7 +153,6 @@ def test_several_labels_a_query_are_told_by_query_and_by_label():
 
 
 def test_rows_that_were_not_asked_are_no_unanswered_ones():
-    """Whoever reads how many queries were answered is told of those that were asked."""
     whole = joined([few(), not_asked(np.array([7, 8]), few())])
     assert whole.labels.tolist() == [3, -1, 0, -1, -1]
     assert whole.sources.tolist()[3:] == ["not asked", "not asked"]
@@ -170,7 +163,6 @@ def test_rows_that_were_not_asked_are_no_unanswered_ones():
 
 
 def test_parts_of_a_run_are_joined():
-    """Labels that are kept in memory are the same however many batches they came in."""
     texts = [few(ids=np.array([text] * 3)) for text in ("a", "bcd")]
     whole = joined(texts)
     assert whole.ids.tolist() == ["a"] * 3 + ["bcd"] * 3

@@ -309,7 +309,6 @@ def on_graphs(kind):
 
 @on_graphs(Mechanism)
 def test_chances_are_those_of_the_exact_law(nodes):
-    """Missing votes included: what the mechanism says of itself is what its law says."""
     answered = 1.0 - nodes.law[:, 0]
     found = nodes.mechanism.answer_chance(nodes.counts)
     np.testing.assert_allclose(found, answered, rtol=1e-9, atol=1e-12)
@@ -425,7 +424,6 @@ def test_sensitivity_at_a_distance_is_within_that_of_a_neighbour_one_farther(nod
 @on_graphs(ComposedMechanism)
 @pytest.mark.parametrize("delta", [None, 0.301, 0.6])
 def test_what_one_query_is_said_to_cost_covers_every_pair_of_neighbours(nodes, delta):
-    """Also at a δ that hardly covers what leaks."""
     here, there = nodes.edges
     delta = delta or 1.02 * nodes.mechanism.leak
     epsilon = nodes.mechanism.privacy(1, delta).epsilon
@@ -510,7 +508,6 @@ def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
 
 @each(OneScoreMechanism)
 def test_columns_cost_what_they_cost_priced_all_at_once(mechanism, monkeypatch):
-    """Pricing ends, order by order, where a column costs as much as any votes do."""
     monkeypatch.setattr(cost_table, "_NODES", 40)
     orders = np.array([1.5, 4.0, 20.0])
     grid = mechanism.cost_table(20.0).grid
@@ -603,7 +600,6 @@ def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
 @each(Mechanism)
 @pytest.mark.parametrize("key", [RunKey.of(5), RunKey(bytes(range(32)))], ids=["seed", "key"])
 def test_labels_of_some_rows_are_those_of_a_whole_run(mechanism, key):
-    """In any order, alone or again; where rows depend on those before, one part after the other."""
     counts, predictions = some_votes(mechanism)
     whole = with_student(mechanism, predictions).label(counts, key.rows(0, mechanism.draws))
     parts = [(0, 1), (1, 20), (20, 21), (21, ROWS)]
@@ -701,7 +697,6 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
 
 @pytest.mark.parametrize("name", names(ScoredMechanism))
 def test_shared_records_change_the_price_and_no_label(name):
-    """k teachers a record: the same draws, the same labels, a larger cost and sensitivity."""
     once, twice = build(name, 3), build(name, 3, 2)
     counts, predictions = some_votes(once)
     bound = [with_student(m, predictions) for m in (once, twice)]

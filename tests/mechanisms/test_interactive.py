@@ -95,7 +95,6 @@ TABLES: dict[int, object] = {}
 
 
 def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
-    """T out of reach: the teachers never answer, γ itself is not enough."""
     shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
     mechanism = InteractiveGNMax(
         10, 2, threshold=1e6, sigma1=1.0, sigma2=1.0, confidence=0.9, predictions=a_student(shares)

@@ -27,7 +27,6 @@ from slices import some
     ),
 )
 def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechanism, method):
-    """Exact outputs win where one vote is moved; exact composition where they say little."""
     delta = 1e-5
     cost = Cost(delta, (Rows(mechanism, answers, answers),)).of_curves
     assert cost.method == method

@@ -168,7 +168,6 @@ def test_the_threshold_is_on_the_largest_count_and_equality_passes():
     ),
 )
 def test_little_noise_and_high_orders_overflow_nothing(sigma1, sigma2, order):
-    """Where a moment leaves float64 the cost is that of seeing all noisy values."""
     mechanism = ConfidentGNMax(20, 3, threshold=15.0, sigma1=sigma1, sigma2=sigma2)
     table = mechanism.cost_table(order)
     cost = table.rows(0, 21)
@@ -180,7 +179,6 @@ def test_little_noise_and_high_orders_overflow_nothing(sigma1, sigma2, order):
 
 
 def test_rows_that_are_put_together_cost_no_less_than_each(monkeypatch):
-    """Of very many rows a group costs at most what its first does, which has the highest score."""
     mechanism, orders = ConfidentGNMax(60, 3, threshold=38.0, sigma1=4.0, sigma2=5.0), [2.0, 9.0]
     each = mechanism._worst_queries(np.array(orders))
     for groups in range(2, 40):

@@ -1,9 +1,12 @@
 """Names that nobody listed: what many queries cost and leak, against exact laws of all rows."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from divergences import hockey_stick
 from laws import named_argmax_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.core.errors import UnreachableError
@@ -13,7 +16,6 @@ from refusals import refusal
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_name_that_one_record_brings_in_leaks_on_every_query(k):
-    """On one side it comes out now and then, on the other never: no ε repairs that."""
     mechanism = OpenVocabulary(20, 3, sigma2=2.0, threshold=9.0, teachers_per_record=k)
     comes_out = ndtr((k - mechanism.threshold) / mechanism.sigma2)
     assert mechanism.leak >= comes_out
@@ -33,3 +35,19 @@ def test_epsilon_of_many_rows_covers_the_exact_law_of_a_tie_that_a_record_turns(
         assert hockey_stick_of_rows(np.log(one), np.log(other), queries, epsilon) <= delta
     # And not by far: half of it would not do.
     assert hockey_stick_of_rows(np.log(here), np.log(there), queries, epsilon / 2.0) > delta
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 5])
+def test_the_hockey_stick_of_rows_against_all_outcomes(classes):
+    """Of more than three outcomes a little less, as some are merged."""
+    random = np.random.default_rng(classes)
+    for rows, epsilon in ((1, -0.5), (3, 0.0), (6, 0.3), (6, 2.0)):
+        log_p, log_q = np.log(random.dirichlet(np.ones(classes), 2))
+        outcomes = np.array(list(itertools.product(range(classes), repeat=rows)))
+        p, q = (np.exp(log[outcomes].sum(axis=1)) for log in (log_p, log_q))
+        exact = float(hockey_stick(p, q, epsilon))
+        found = hockey_stick_of_rows(log_p, log_q, rows, epsilon)
+        if classes <= 3:
+            assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
+        else:
+            assert 0.85 * exact <= found <= exact * (1.0 + 1e-9)

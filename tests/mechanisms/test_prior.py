@@ -23,8 +23,7 @@ from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.votes.join import shared_out, with_prior
-from pate_cli.votes.opening import open_votes
+from pate_cli.votes.join import shared_out
 from slices import some
 
 ORDERS = (2.2, 7.0)
@@ -148,7 +147,6 @@ def test_who_takes_no_prior_refuses_one():
 
 
 def test_many_classes_with_votes_are_as_many_as_scores_are_known_for():
-    """Shared out, a prior may vote for as many classes as it has votes."""
     many = DENSE_CLASSES + 1
     GNMax(60_000, many, sigma2=9.0, prior_weight=40_000)
     with pytest.raises(ParameterError, match="together"):
@@ -163,36 +161,3 @@ def test_draws_by_votes_have_room_for_those_of_the_prior():
     assert it.pick(counts, np.full((1, 7), 1 << 62, dtype=np.uint64)).shape == (1,)
     with pytest.raises(ParameterError, match="votes for 5 classes"):
         replace(it, prior_weight=2).pick(counts, np.full((1, 6), 1 << 62, dtype=np.uint64))
-
-
-@pytest.fixture(scope="session")
-def mnist(mnist_file):
-    """464 histograms, the same with guesses spread from a hundred public labels, and the truth."""
-    guesses, truth = (mnist_file.with_name(f"mnist_{what}.npy") for what in ("prior", "truth"))
-    for file in (guesses, truth):
-        if not file.exists():
-            pytest.skip(f"no {file.name} beside the published votes")
-    with open_votes(mnist_file) as votes:
-        found = [
-            next(file.batches(limit=464)).counts for file in (votes, with_prior(votes, guesses, 60))
-        ]
-    return (*found, np.load(truth, allow_pickle=False)[:464].astype(np.int64))
-
-
-def test_guesses_buy_labels_that_are_true_at_a_lower_price(mnist):
-    """T 200, σ 100 and 40, B 60: as many answers as the paper has, nearer to the truth."""
-    plain, guessed_at, truth = mnist
-    np.testing.assert_array_equal((guessed_at - plain).sum(axis=1), 60)
-    it = ConfidentGNMax(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=60)
-    answered = it.answer_chance(guessed_at)
-    assert 286.0 <= answered.sum() < 287.0
-    law = np.exp(gaussian_argmax_law(guessed_at, it.sigma2))[np.arange(464), truth]
-    right = (answered * law).sum() / answered.sum()
-    assert 0.96 <= right < 0.97
-    before = np.exp(gaussian_argmax_law(plain, it.sigma2))[np.arange(464), truth]
-    alone = replace(it, prior_weight=0)
-    asked = alone.answer_chance(plain)
-    assert (asked * before).sum() / asked.sum() < right
-    assert asked.sum() < 200.0
-    price = it.rdp(it.score(guessed_at), np.array([15.0])).sum()
-    assert price < 0.85 * alone.rdp(alone.score(plain), np.array([15.0])).sum()

@@ -69,7 +69,6 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, k):
 
 
 def test_the_first_row_at_most_the_threshold_is_found_wherever_it_stands():
-    """Rows are looked at in stretches, and none lies between two of them."""
     for start, place in itertools.product((0, 5), range(5, 700)):
         noisy = np.where(np.arange(800) == place, 0.0, 1.0)
         assert sparse_vector._first_at_most(noisy, start, 0.0) == place
@@ -77,7 +76,6 @@ def test_the_first_row_at_most_the_threshold_is_found_wherever_it_stands():
 
 @pytest.mark.parametrize("refusals", [3, 40, 10_000])
 def test_batches_change_nothing(refusals):
-    """An epoch goes on over the border of a batch, and so does the count of refusals."""
     mechanism = sparse(60, 3, 2.0, 0.02, refusals)
     counts = some_counts(3000, agreement=0.8)
     whole = mechanism.label(counts, RunKey.of(6).rows(0, 1))

@@ -11,11 +11,8 @@ from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.planning.cost import measure_cost
-from pate_cli.planning.sensitivity import price_votes
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
-from runs import CountsRows
 
 # Every check below is of two sides; all of them together raise a false alarm with 1e-6 at most.
 FALSE_ALARM = 5e-9
@@ -110,27 +107,6 @@ def test_labels_depend_on_the_votes_and_not_on_their_form():
             for row in range(0, len(votes), 7)
         ]
         np.testing.assert_array_equal(np.concatenate(parts), whole[::7])
-
-
-def test_costs_and_sensitivities_are_those_of_dense_histograms():
-    votes = some_votes(300, rows=30)
-    for mechanism in (
-        GNMax(60, 300, sigma2=10.0),
-        ConfidentGNMax(60, 300, threshold=25.0, sigma1=20.0, sigma2=10.0),
-    ):
-        orders = np.array([3.0, 6.0])
-        one, other = (
-            measure_cost(CountsRows(counts), mechanism, orders=orders, delta=1e-5)
-            for counts in (votes, votes.dense())
-        )
-        np.testing.assert_allclose(one.rdp, other.rdp, rtol=1e-12)
-        assert one.expected_answers == pytest.approx(other.expected_answers, rel=1e-12)
-        one, other = (
-            price_votes(CountsRows(counts), mechanism, order=5.0, beta=0.02)
-            for counts in (votes, votes.dense())
-        )
-        assert one[0].rdp == pytest.approx(other[0].rdp, rel=1e-12)
-        np.testing.assert_allclose(one[0].curve, other[0].curve, rtol=1e-12)
 
 
 def test_a_row_takes_a_word_a_teacher_however_many_classes_there_are():

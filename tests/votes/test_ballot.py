@@ -23,13 +23,11 @@ WIDE = BallotReader(10, 50_000)
 
 
 def counted(reader, votes, **more):
-    """Votes by class."""
     return reader.ballot(votes, **more).counts
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-2, 6)), max_size=10))
 def test_what_teachers_said_is_counted(votes):
-    """By teacher, by class or in order: the same votes are the same histogram."""
     expected = dict(sorted(Counter(v for v in votes if v is not None and 0 <= v < 4).items()))
     assert counted(NUMBERED, votes, by_teacher=True) == expected
     assert counted(NUMBERED, Counter(votes)) == expected
@@ -41,7 +39,6 @@ def test_what_teachers_said_is_counted(votes):
 
 @given(st.lists(st.sampled_from(["cat", "dog ", "bird", "Cat", "cow", "", " ", None]), max_size=10))
 def test_texts_are_votes_for_names_and_others_are_for_nobody(votes):
-    """A text that is no name is told to the holder, and changes nothing else."""
     ballot = NAMED.ballot(votes)
     expected = Counter(vote.strip() for vote in votes if vote)
     assert NAMED.histograms([ballot])[0].tolist() == [expected[n] for n in ("cat", "dog", "bird")]
@@ -50,7 +47,6 @@ def test_texts_are_votes_for_names_and_others_are_for_nobody(votes):
 
 @given(st.lists(st.sampled_from(["a", "b", "c ", "A", "", None]), max_size=10))
 def test_names_that_nobody_listed_are_counted_as_they_are_compared(votes):
-    """Blanks around a name are no part of it; with `normalise` neither is its case."""
     ballot = OPEN.ballot(votes)
     found = {ballot.names[place]: count for place, count in ballot.counts.items()}
     assert found == Counter(vote.strip() for vote in votes if vote)
@@ -61,7 +57,6 @@ def test_names_that_nobody_listed_are_counted_as_they_are_compared(votes):
 
 
 def test_histograms_are_dense_or_by_their_votes():
-    """The number of classes decides the form, never the votes."""
     ballots = [WIDE.ballot({3: 2, 49_999: 1}), WIDE.ballot({}), WIDE.ballot({"7": 4})]
     found = WIDE.histograms(ballots)
     assert isinstance(found, SparseCounts)
@@ -84,7 +79,6 @@ def test_a_guess_votes_beside_the_teachers(place):
 
 
 def test_teachers_of_groups_count_for_their_weights():
-    """Each in its place: a list that is too short or too long does not tell whose votes it has."""
     groups = TeacherGroups(groups=["a", "a", "b"], weights=[1, 2, 4])
     reader = BallotReader(7, 2, groups=groups)
     assert counted(reader, [0, None, 1]) == {0: 1, 1: 4}
@@ -153,7 +147,6 @@ def test_what_names_no_class_is_a_vote_for_nobody(reader, votes, more):
 
 
 def test_a_guess_is_one_of_the_classes():
-    """It is public, so that a wrong one is refused."""
     assert NAMED.place("bird") == NAMED.place(2) == 2
     assert NUMBERED.place("3") == 3
     for guess in ("cow", 3, "3", None, 1.5, ["cat"]):
@@ -165,7 +158,6 @@ TEST = {"mechanism": "gnmax", "sigma2": 40.0, "record": False, "seed": 5, "max_q
 
 
 def test_a_session_tells_its_holder_what_matched_no_name():
-    """Whoever hands votes in hears of those that were lost."""
     with pate.Session(teachers=3, label_names="ant, bee", **TEST) as session:
         session.ask(["ant", "Ant", "wasp"])
         session.ask({"bee": 2, "wasp": 1})

@@ -61,13 +61,11 @@ def plain():
 
 
 def written(path, content):
-    """A file with this content."""
     path.write_bytes(content)
     return path
 
 
 def stored(kind, table, folder):
-    """A table in a file of this format."""
     return written(folder / f"x.{kind}", table_in(table, kind))
 
 
@@ -84,7 +82,6 @@ CONTAINERS = {
 
 
 def parts(table, folder):
-    """A folder of two parts."""
     (folder / "parts").mkdir()
     for part in range(2):
         pq.write_table(table.slice(2 * part, 2), folder / "parts" / f"part.{part}.parquet")
@@ -101,7 +98,6 @@ ORDERS = [[0, 1, 2, 3], [3, 1, 0, 2]]
 
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
-    """Columns are called after classes, in any order."""
     for order in ORDERS:
         for turned in ([0, 1, 2], [2, 0, 1]):
             columns = {NAMES[j]: SHARES[order, j] for j in turned}
@@ -116,7 +112,6 @@ def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
 
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_guesses_go_by_their_ids_in_every_container(kind, votes, tmp_path):
-    """In numbers or in words, in any order; a query without one, or with an empty one, has none."""
     wanted = [2, -1, 0, 1]
     for words in (False, True):
         known = [(IDS[at], wanted[at]) for at in (3, 2, 0)]
@@ -131,7 +126,6 @@ def test_guesses_go_by_their_ids_in_every_container(kind, votes, tmp_path):
 
 
 def test_an_index_of_a_frame_is_the_query_ids(votes):
-    """As pandas would write it: an index called query_id, or one that is not 0, 1, 2, ..."""
     frame = pd.DataFrame({"label": GUESSES}, index=pd.Index(IDS, name="query_id"))
     assert rows(prior(frame.iloc[::-1], votes), votes).tolist() == GUESSES.tolist()
     assert rows(prior(frame["label"].iloc[[1, 0]], votes), votes).tolist() == [0, 2, -1, -1]
@@ -143,7 +137,6 @@ def test_an_index_of_a_frame_is_the_query_ids(votes):
 
 
 def test_the_column_that_names_the_votes_names_what_is_beside_them(tmp_path):
-    """`id_column` holds for both; else the ids are those in query_id."""
     table = pa.table({"case": IDS} | {f"class_{j}": COUNTS[:, j] for j in range(3)})
     with open_votes(table, id_column="case") as opened:
         for name in ("case", "query_id"):
@@ -165,7 +158,6 @@ def test_a_number_is_the_same_id_as_its_digits(there, beside):
 
 @pytest.mark.parametrize("stem", ["class_", "p", "", "model2_"])
 def test_columns_with_the_numbers_of_classes_go_by_them(stem, plain):
-    """Class 2 is class 2 wherever it stands, if all columns are class 0, 1, ... of one name."""
     titles = [f"{stem}{j}" for j in (2, 0, 1)]
     table = pa.table(dict(zip(titles, SHARES.T[[2, 0, 1]], strict=True)))
     assert np.array_equal(rows(prior(table, plain), plain), SHARES)
@@ -174,7 +166,6 @@ def test_columns_with_the_numbers_of_classes_go_by_them(stem, plain):
 
 @pytest.mark.parametrize("titles", ["p2 p3 p1", "a2 b0 c1", "c02 c00 c01", "x z y", "c3 c0 c1"])
 def test_columns_of_any_other_names_go_by_their_place(titles, plain):
-    """A number that is not that of a class says nothing about the order."""
     table = pa.table(dict(zip(titles.split(), SHARES.T, strict=True)))
     assert np.array_equal(rows(prior(table, plain), plain), SHARES)
     assert np.array_equal(student(table, plain).values, SHARES)
@@ -188,7 +179,6 @@ def test_columns_of_other_classes_are_refused(names, votes):
 
 
 def test_lists_and_arrays_go_by_place(plain, tmp_path):
-    """The first column is class 0, and rows are in the order of the votes."""
     np.save(tmp_path / "s.npy", SHARES)
     lists = pa.table({"p": SHARES.tolist()})
     fixed = pa.table({"p": pa.FixedSizeListArray.from_arrays(SHARES.ravel(), 3)})
@@ -211,7 +201,6 @@ def test_words_in_arrays_and_truth_values(votes):
 
 
 def test_words_match_as_those_of_the_votes_do(plain):
-    """Spellings and aliases that count in the votes count beside them; without names none does."""
     assert "give `label_names`" in refusal(UsageError, prior, ["ant", "bee", "cow", ""], plain)
     told = {"layout": "labels", "label_names": NAMES, "normalise": True, "aliases": {"kuh": "cow"}}
     with open_votes([["ant", "bee"]] * 3, **told) as opened:
@@ -263,7 +252,6 @@ def test_predictions_are_there_for_every_query(votes, plain):
 
 
 def test_the_message_names_the_file(plain, tmp_path):
-    """Row 1 of which file, if several stand beside the votes."""
     path = tmp_path / "guesses.npy"
     np.save(path, np.array([0, 5, 0, 0]))
     text = refusal(VoteError, prior, path, plain)
@@ -316,7 +304,6 @@ def test_no_output_may_replace_what_is_read(plain, tmp_path):
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any), st.integers(0, 10**6))
 def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
-    """As many as the weight, each class within one vote of its share, none for no guess."""
     shares = np.array([parts_of, [0] * len(parts_of)]) / sum(parts_of)
     found = shared_out(shares, weight)
     assert found.sum(axis=1).tolist() == [weight, 0]
@@ -324,7 +311,6 @@ def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
 
 
 def test_ties_go_to_the_first_class():
-    """So that the same prior has the same votes everywhere."""
     assert shared_out(np.full((1, 4), 0.25), 6).tolist() == [[2, 2, 1, 1]]
     assert shared_out(np.array([[0.0, 1.0]]), 7).tolist() == [[0, 7]]
 
@@ -340,7 +326,6 @@ def expected(counts, guesses, weight):
 
 @pytest.mark.parametrize("batch_rows", [1, 3, None])
 def test_votes_of_a_prior_are_on_top(batch_rows):
-    """In every histogram, however batches are cut, with those of the teachers beside them."""
     with open_votes(COUNTS, layout="counts", batch_rows=batch_rows) as opened:
         found = with_prior(opened, GUESSES, 6)
         batches = list(found.batches())
@@ -373,7 +358,6 @@ def test_many_classes_have_them_by_their_votes():
 
 
 def test_what_is_public_of_a_prior(votes):
-    """Its weight, how many of the rows that are asked it says something about, and its hash."""
     table = pa.table({"query_id": ["q0", "q1", "else"], "label": [0, 1, 2]})
     found = with_prior(votes, table, 5)
     assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
@@ -386,7 +370,6 @@ def test_what_is_public_of_a_prior(votes):
 
 
 def test_votes_take_one_prior_and_know_their_names(votes):
-    """A second would not be in the weight of the first; and names nobody listed have no guess."""
     assert "one" in refusal(VoteError, with_prior, with_prior(votes, GUESSES, 5), GUESSES, 5)
     with open_votes([["a", "b"]] * 2, layout="labels", any_name=True) as unlisted:
         assert "`prior`" in refusal(UsageError, with_prior, unlisted, [0], 5)
@@ -401,7 +384,6 @@ def test_a_weight_of_nothing_changes_nothing(votes):
 
 
 def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
-    """`verify` compares it; whoever has the same guesses can work it out."""
     path = tmp_path / "p.csv"
     path.write_text('label\nant\ncow\n""\nbee\n')
     file = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -424,14 +406,12 @@ YES = np.array([[1, 0], [0, -1], [-1, 1]])
 
 @pytest.fixture
 def pairs():
-    """Counts of yes for two labels of three queries."""
     table = pa.table({"query_id": ["a", "b", "c"], "red": [3, 4, 1], "blue": [0, 2, 5]})
     with open_votes(table, layout="multilabel-counts", teachers=5) as opened:
         yield opened
 
 
 def test_every_label_has_a_guess_of_its_own(pairs):
-    """By place, by id, and by the names of labels in any order; -1 and an empty cell are none."""
     table = pa.table({"query_id": ["c", "a", "b"], "blue": [1, 0, None], "red": [None, 1, 0]})
     for source in (YES, YES.tolist(), pa.table({"v": YES.tolist()}), table, table.to_pandas()):
         found = prior(source, pairs)
@@ -469,7 +449,6 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
     ],
 )
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
-    """They are never rounded, and never those of other labels."""
     assert text in refusal(VoteError, prior, given, pairs)
     assert text in refusal(VoteError, prior, given, pairs)
 
@@ -482,7 +461,6 @@ NO_ID = "row 0 or one after it has an id that is neither a whole number nor a te
 @pytest.mark.parametrize("kind", CONTAINERS)
 @pytest.mark.parametrize("ids", [["q3", "q0", "q1", "q2"], [9, 4, 7, 5]])
 def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
-    """In order; what else is in the table does not matter."""
     table = pa.table({"prompt": ["x", "y", "z", "?"], "query_id": ids})
     found = query_ids(CONTAINERS[kind](table, tmp_path), None)
     assert list(found) == ids
@@ -522,7 +500,6 @@ ALIASES = {"Katze": "cat", "1": "cat", "Hund, groß": "dog"}
 
 @pytest.mark.parametrize("kind", [each for each in CONTAINERS if each != "folder"])
 def test_aliases_in_every_container(kind, tmp_path):
-    """A table of alias and name in any order says what a mapping or a JSON object says."""
     table = pa.table({"name": list(ALIASES.values()), "alias": list(ALIASES)})
     assert aliases_of(CONTAINERS[kind](table, tmp_path)) == ALIASES
     none = pa.table({"alias": pa.array([], pa.string()), "name": pa.array([], pa.string())})
@@ -560,7 +537,6 @@ def test_files_of_aliases_that_are_refused(name, content, kind, text, tmp_path):
 
 
 def test_values_by_hand_are_joined_like_those_of_files(plain):
-    """Whoever has values and ids need not write them down."""
     made = Joined("the prior", GUESSES, ids=np.array([3, 2, 1, 0]))
     assert rows(prior(made, plain), plain).tolist() == GUESSES[::-1].tolist()
     assert content_of(made) == made.sha256

@@ -43,7 +43,6 @@ def test_a_column_beside_counts_that_is_none(name):
 
 
 def test_the_ids_by_another_name():
-    """`id_column` stands for query_id in every layout, and must be there and name queries."""
     long = {"teacher_id": [1, 1], "label": [0, 1]}
     for layout, votes in (("counts", TWO), ("counts", LISTS), ("long", long)):
         table = pa.table({"image": ["p", "q"], **votes})
@@ -78,7 +77,6 @@ def test_the_order_of_teachers_does_not_matter():
 
 
 def test_counts_are_taken_by_the_names_of_their_columns():
-    """Columns called as the classes are come in the order of `label_names`; others are refused."""
     table = pa.table(TWO)
     with open_votes(table, layout="counts") as file:
         assert file.facts.label_names == ("cat", "dog")
@@ -103,7 +101,6 @@ def test_counts_are_taken_by_the_names_of_their_columns():
     ],
 )
 def test_column_names_that_speak(columns, layout):
-    """Names tell a layout where they leave no doubt; nothing else about a small table does."""
     if layout is None:
         assert "say `layout` counts|labels" in refused(pa.table(columns))
         return
@@ -113,7 +110,6 @@ def test_column_names_that_speak(columns, layout):
 
 
 def test_lists():
-    """One list column holds the votes; a second one, or numbers beside it, could be votes, too."""
     table = pa.table({"query_id": ["a", "b"], **LISTS, "file": ["x", "y"], "label": [1, 1]})
     assert read(table, layout="counts")[2].tolist() == LISTS["v"]
     assert "could both be votes" in refusal_of(**LISTS, w=LISTS["v"])
@@ -169,7 +165,6 @@ def test_nothing_to_read(tmp_path):
 
 
 def test_a_column_of_nulls_goes_with_any_other():
-    """A teacher who never voted may leave a column without a type."""
     table = pa.table({"teacher_0": ["a", "b"], "teacher_1": pa.nulls(2)})
     assert read(table, label_names="a,b")[2].tolist() == [[1, 0], [0, 1]]
     numbers = pa.table({"teacher_0": [0, 1], "teacher_1": pa.nulls(2)})

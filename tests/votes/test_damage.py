@@ -139,7 +139,6 @@ def test_small_files_that_stand_for_much(tmp_path):
 
 @pytest.mark.skipif(not EVERY, reason="make test-all")
 def test_a_giant_record_batch(tmp_path):
-    """A batch of Arrow is read as a whole, and so must fit."""
     (tmp_path / "v").write_bytes(giant_batch())
     (said,), most = reading([(tmp_path / "v", COUNTS)])
     assert "more memory than votes may" in said
@@ -178,11 +177,10 @@ def test_files_that_are_cut_short(tmp_path):
 
 
 def test_files_with_damaged_bytes(tmp_path):
-    """Whatever a disk or an enemy changes, the end is a result or one line, within the bound."""
     rng = np.random.default_rng(21)
     files = []
     for kind in VOTES:
-        for number in range(tries(150)):
+        for number in range(tries(60)):
             path = tmp_path / f"{kind}-{number}"
             path.write_bytes(struck(whole(kind), rng))
             files.append((path, told(kind)))
@@ -193,7 +191,6 @@ def test_files_with_damaged_bytes(tmp_path):
 
 @pytest.mark.parametrize("where", ["dictionary", "offsets"])
 def test_indices_that_lead_nowhere(where, tmp_path):
-    """An Arrow file is believed only once it was looked at: what lies elsewhere is not read."""
     if where == "dictionary":
         places = pa.array([0, 1, 7], pa.int32())
         column = pa.DictionaryArray.from_arrays(places, ["cat", "dog"], safe=False)

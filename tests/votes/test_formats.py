@@ -59,7 +59,6 @@ SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TE
 
 @pytest.mark.parametrize(("shape", "suffix"), SHAPES)
 def test_every_format_gives_the_same_votes(shape, suffix, tmp_path):
-    """The format is told by content, whatever the file is called."""
     table, options = TABLES[shape]
     (tmp_path / "v").write_bytes(table_in(table, suffix, rows=7))
     votes, ids, counts = read(tmp_path / "v", **options)
@@ -69,7 +68,6 @@ def test_every_format_gives_the_same_votes(shape, suffix, tmp_path):
 
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
-    """Packed, piped, by address and in a folder, with blocks that end anywhere."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
     monkeypatch.setattr(json_lines, "PIECE", 200)
     table, options = TABLES["counts"]
@@ -141,7 +139,6 @@ GOOD = [["a", "b"], [[1, 2], [2, 1]]]
     ],
 )
 def test_csv_of_all_kinds(content, ids, tmp_path):
-    """As spreadsheets, R, pandas and people write it; 007 is no number among ids."""
     (tmp_path / "v").write_bytes(content.encode())
     _, found, counts = read(tmp_path / "v", layout="counts")
     assert (found, counts) == (ids, GOOD[1])
@@ -190,7 +187,6 @@ def test_csv_that_is_refused(content, said, tmp_path):
     ],
 )
 def test_words_between_semicolons(rows, counts, tmp_path):
-    """NA and empty fields are no vote, a number is a vote for nobody, and blanks do not count."""
     names = ";".join(f"teacher_{teacher}" for teacher in range(3))
     lines = [names, ";".join(rows), ";".join(["cat"] * 3)]
     (tmp_path / "v.csv").write_text("\n".join(lines))
@@ -213,7 +209,6 @@ def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, tmp_path):
 @pytest.mark.parametrize("field", ["0.5", "x", "08", "true", ""])
 @pytest.mark.parametrize("place", [0, 15, 29])
 def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
-    """It makes no difference where the odd id stands, nor where a block ends."""
     monkeypatch.setattr(delimited, "BLOCK", block)
     ids = [str(row) for row in range(ROWS)]
     ids[place] = field
@@ -259,7 +254,6 @@ def test_a_column_of_json_that_changes_between_pieces(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("first", ["null", "null, null", " null ,1"])
 def test_lists_of_json_may_begin_with_nulls(first, tmp_path):
-    """What is missing in the first row is no damage, and moves no vote to another teacher."""
     width = first.count(",") + 3
     lines = [[*json.loads(f"[{first}]"), 1, 0], [*[0] * (width - 1), None]]
     (tmp_path / "v").write_text(
@@ -292,7 +286,6 @@ def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
 
 
 def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None:
-    """What nobody acts on must not be passed over in silence, in a file and in memory alike."""
     counts = np.array([[3, 1], [0, 4], [2, 2]])
     np.save(tmp_path / "v.npy", counts)
     for source in (tmp_path / "v.npy", counts):
@@ -304,7 +297,6 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
 
 
 def test_a_function_gets_the_options_that_it_has_as_keywords():
-    """An option of reading is declared where it acts; the rest is left for the layout."""
 
     def open_parts(sources, *, skip_rows=0): ...
 

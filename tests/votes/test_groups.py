@@ -26,7 +26,6 @@ VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
 
 
 def drained(source, **more):
-    """All histograms."""
     with open_votes(source, **more) as votes:
         return np.concatenate([batch.counts for batch in votes.batches()]).tolist()
 
@@ -65,7 +64,6 @@ def test_groups_are_the_same_in_every_container(kind, tmp_path):
 
 
 def test_only_the_column_of_groups_is_needed(tmp_path):
-    """Left out, weights and teachers per record are 1, and teachers go in order."""
     (tmp_path / "g.csv").write_text("group\na\nb\na\n")
     assert teacher_groups(tmp_path / "g.csv") == TeacherGroups(["a", "b", "a"])
     (tmp_path / "g.csv").write_text("group,teacher\n1,10\n2,11\n")
@@ -74,7 +72,6 @@ def test_only_the_column_of_groups_is_needed(tmp_path):
 
 @pytest.mark.parametrize("kind", [pa.decimal128(19, 0), pa.decimal128(29, 2), pa.float64()])
 def test_whole_numbers_are_whole_in_every_type(kind):
-    """Databases write whole numbers as decimals."""
     columns = {name: pa.array([2, 2]).cast(kind) for name in ("weight", "teachers_per_record")}
     table = pa.table({"group": ["a", "a"]} | columns)
     assert teacher_groups(table) == TeacherGroups(["a", "a"], [2, 2], [2, 2])
@@ -101,7 +98,6 @@ def test_whole_numbers_are_whole_in_every_type(kind):
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
-    """A weight under a wrong name, or of no size, would count as 1 without a word."""
     path = tmp_path / "g.csv"
     path.write_text(content)
     found = refusal(VoteError, teacher_groups, path)
@@ -158,7 +154,6 @@ def test_votes_in_long_form_name_their_teachers(texts):
 
 
 def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
-    """Teacher 7 in a CSV is teacher "7" of the votes."""
     path = tmp_path / "g.csv"
     path.write_text("group,weight,teacher\na,1,8\nb,5,7\n")
     frame = pd.DataFrame({"7": [0, 1], "8": [1, 1]})
@@ -166,7 +161,6 @@ def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
 
 
 def test_a_file_says_what_is_public_of_its_groups():
-    """Its `teachers` are the most votes that a row can have."""
     groups = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
     with open_votes(VOTES, layout="labels", classes=3, groups=groups) as votes:
         assert (votes.teachers, votes.facts.groups) == (8, EVERY.public)

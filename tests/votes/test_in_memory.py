@@ -50,7 +50,6 @@ def test_an_index_of_pandas_is_the_query_ids(kept, both):
 
 
 def test_an_index_with_a_name(both):
-    """It is the query ids if it is called so; another name is refused, with what to do."""
     words = [f"q{row}" for row in range(20)]
     for name, options in (("query_id", {}), ("image", {"id_column": "image"})):
         for index in (words, list(range(5, 25)), list(range(20))):
@@ -63,14 +62,12 @@ def test_an_index_with_a_name(both):
 
 
 def test_a_column_of_ids_beside_an_index(both):
-    """What is left of an index after a filter is no vote and no id."""
     ids = [f"q{row}" for row in range(20)]
     frame = FRAME.assign(query_id=ids)[COUNTS[:, 1] > 1]
     assert both(frame, **ASKED)[0] == frame["query_id"].tolist()
 
 
 def test_an_index_in_parts(tmp_path):
-    """Parts of one frame keep their ids; parts that each begin at 0 have none."""
     FRAME[:8].to_parquet(tmp_path / "0.parquet")
     FRAME[8:].to_parquet(tmp_path / "1.parquet")
     assert read(tmp_path, **ASKED)[1] == list(range(20))
@@ -83,14 +80,12 @@ def test_an_index_in_parts(tmp_path):
 
 @pytest.mark.parametrize("said", [b"{", b"[]", b'{"index_columns":5}', b'{"index_columns":[{}]}'])
 def test_notes_of_pandas_that_are_none(said, tmp_path):
-    """A file is damaged whose index cannot be told: its queries may have other ids than rows."""
     table = pa.table(FRAME.to_dict("list")).replace_schema_metadata({b"pandas": said})
     pq.write_table(table, tmp_path / "v")
     assert "v: cannot be read: it is damaged" in refused(tmp_path / "v", **ASKED)
 
 
 def test_what_is_only_called_like_an_index():
-    """Without the note of pandas a column is no index, whatever it is called."""
     ids = [f"q{row}" for row in range(20)]
     table = pa.table({"__index_level_0__": ids, **FRAME.to_dict("list")})
     assert "'__index_level_0__'" in refused(table, **ASKED)
@@ -98,7 +93,6 @@ def test_what_is_only_called_like_an_index():
 
 
 def test_an_index_that_pandas_forgot_to_shorten():
-    """Rows of two frames in one table: the note is of the first."""
     table = pa.concat_tables([pa.Table.from_pandas(FRAME[5:])] * 2)
     assert read(table, **ASKED)[1] == list(range(30))
 
@@ -121,7 +115,6 @@ def test_frames_and_tables_of_all_kinds(tmp_path):
 
 
 def test_missing_entries_of_all_kinds():
-    """None, NaN and pandas.NA are no vote, among numbers and among words."""
     labels = [[0, 1], [2, None], [1, 1]]
     frame = pd.DataFrame(labels, columns=["teacher_0", "teacher_1"]).astype("Int64")
     numbers = [labels, np.array(labels, dtype=object), frame, frame.to_numpy()]
@@ -175,7 +168,6 @@ def test_types_that_are_no_votes():
 
 
 def test_an_array_may_change_after_it_was_read():
-    """What was checked is what is counted, whatever happens to somebody's array."""
     votes = np.tile([3, 1], (40, 1))
     with open_votes(votes, layout="counts", batch_rows=20) as file:
         batches = file.batches()

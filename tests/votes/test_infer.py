@@ -34,7 +34,6 @@ def with_ids(array):
 
 
 def test_plain_counts_are_recognised():
-    """Constant totals of different rows are counts; what was said must agree."""
     for told in ({}, {"classes": 10}, {"teachers": 250}, {"classes": 10, "teachers": 250}):
         assert guess(COUNTS, **told) is Layout.COUNTS
     for told in ({"classes": 9}, {"teachers": 249}, {"teachers": 251}):
@@ -53,7 +52,6 @@ def test_a_wrong_number_of_teachers_does_not_turn_counts_into_labels():
 
 
 def test_counts_with_missing_votes_are_not_guessed():
-    """Totals that differ are no counts unless that is said, whatever else is."""
     gaps, empty, damaged = COUNTS.copy(), COUNTS.copy(), COUNTS.copy()
     gaps[17, gaps[17].argmax()] -= 1
     empty[17] = 0
@@ -64,7 +62,6 @@ def test_counts_with_missing_votes_are_not_guessed():
 
 
 def test_label_matrices_need_teachers_and_classes():
-    """Who is a row is known by the number of teachers; labels, by that of classes."""
     assert guess(LABELS) is guess(LABELS, classes=10) is guess(LABELS, teachers=250) is None
     told = {"teachers": 250, "classes": 10}
     assert guess(LABELS, **told) is guess(with_ids(LABELS), **told) is Layout.LABELS
@@ -106,7 +103,6 @@ SMALL = hnp.arrays(
 @settings(max_examples=tries(300))
 @given(labels=SMALL, told=st.booleans(), flip=st.booleans(), classes=st.sampled_from([None, 4]))
 def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip, classes):
-    """Labels of four classes with the true number of teachers, or none, told."""
     teachers = labels.shape[1] if told else None
     right = Layout.LABELS_BY_TEACHER if flip else Layout.LABELS
     matrix = labels.T if flip else labels
@@ -133,7 +129,6 @@ def test_counts_are_read_rightly_or_not_at_all(classes, teachers, rows, seed, to
 
 
 def test_lists_with_gaps_and_the_numbers_of_unlisted_names_are_not_guessed(tmp_path):
-    """Missing entries rule nothing out; and in CSV one word would make words of all numbers."""
     table = pa.table({"query_id": [1, 2, 3], "v": [[0, 9, 9], [9, 8], [7, None, 9]]})
     assert "the layout is not certain" in refused(table, teachers=3)
     rows = "".join(f"{q},2,{q % 3},{(q + 1) % 3}\n" for q in range(30))
@@ -149,7 +144,6 @@ def test_the_message_names_the_choices():
 
 
 def test_a_later_row_that_breaks_the_inference_is_an_error():
-    """Every row is checked against the layout, also behind the rows that told it."""
     counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
     counts[39_000, 0] += 1
     assert "row 39000 is the first whose total differs" in refused(counts)
@@ -175,7 +169,6 @@ TURNABLE = {
     seed=st.integers(0, 99),
 )
 def test_votes_that_are_turned_round_are_refused(way, shape, seed):
-    """Turned round they would pass for as many teachers as there are queries."""
     write, layout = TURNABLE[way]
     queries, teachers = shape
     labels = np.random.default_rng(seed).integers(0, 3, size=shape)
@@ -200,7 +193,6 @@ def test_votes_that_are_turned_round_are_refused(way, shape, seed):
 
 
 def test_names_of_rows_or_columns_leave_no_doubt_who_is_a_row():
-    """With query ids or columns named teacher_0, ... there may be more teachers than queries."""
     columns = {f"teacher_{t}": [0, 1] for t in range(5)}
     for names in ({"query_id": [1, 2]}, {}):
         with open_votes(pa.table({**names, **columns})) as file:

@@ -120,7 +120,6 @@ def words_in(labels, missing=""):
 
 @pytest.mark.parametrize("way", words_in(np.zeros((1, 1), dtype=int)))
 def test_words_in_every_container_agree(way):
-    """A word is the class it names, with blanks around it; another one is a missing vote."""
     labels = np.random.default_rng(4).integers(-1, CLASSES, (30, 7))
     padded = [f" {name}\t" for name in NAMES]
     for missing in ("", "?"):
@@ -136,7 +135,6 @@ def test_words_in_every_container_agree(way):
 
 @pytest.mark.parametrize("way", words_in(np.zeros((1, 1), dtype=int)))
 def test_words_that_nobody_listed_are_names(way):
-    """Names are what the votes say, in order of code points; there are any number of classes."""
     labels = np.random.default_rng(4).integers(-1, 3, (12, 5))
     source, how = words_in(labels)[way]
     with open_votes(source, any_name=True, **how) as file:
@@ -154,7 +152,6 @@ def test_words_that_nobody_listed_are_names(way):
 
 
 def test_true_in_csv_is_the_name_that_is_written(tmp_path):
-    """Where any name counts, TRUE and True are two names, and neither becomes another text."""
     wide, long = "teacher_0,teacher_1\nTRUE,True\nfalse,TRUE\n", ["query_id,teacher_id,label"]
     long += ["0,0,TRUE", "0,1,True", "1,0,false", "1,1,TRUE"]
     for text in (wide, "\n".join(long)):
@@ -168,7 +165,6 @@ def test_true_in_csv_is_the_name_that_is_written(tmp_path):
 
 @pytest.mark.parametrize("size", ["<", ">"])
 def test_letters_of_every_kind_in_arrays(size, tmp_path):
-    """Byte order and letters beyond the alphabet change no vote; what is no letter is damage."""
     words = np.array([["né", "日本", "x"], ["x", "né ", "\U0001f600"]])
     np.save(tmp_path / "v.npy", words.astype(words.dtype.newbyteorder(size)))
     names = ["né", "日本", "\U0001f600"]
@@ -194,7 +190,6 @@ def test_decimals_are_numbers():
 
 
 def test_numbers_that_nobody_listed_are_names_of_themselves():
-    """A number is a class of its own, up to the most there may be; counts stay counts."""
     votes = np.array([[3, 3, 700_000], [3, -1, 0], [0, 0, 1], [5, 5, 5]])
     with open_votes(votes, layout="labels", any_name=True) as file:
         (batch,) = file.batches()
@@ -230,7 +225,6 @@ def test_one_vote_in_a_text_file_renames_no_other(tmp_path, vote, long):
 
 @pytest.mark.parametrize("end", ["", ".0"])
 def test_one_word_changes_no_number_beside_it(tmp_path, end):
-    """With names, a number in CSV is the class of that number, whatever the other votes say."""
     rows = [f"{q},{t},{(q + t) % 3}{end}" for q in range(6) for t in range(4)]
     told = []
     for vote in ("0", "cat", "what"):
@@ -247,7 +241,6 @@ def test_one_word_changes_no_number_beside_it(tmp_path, end):
 
 
 def test_true_and_false_are_classes_or_words():
-    """Without names false and true are classes 0 and 1; with names they are these words."""
     votes = np.array([[True, False], [True, True], [False, False]])
     sources = [
         (votes, {"layout": "labels"}),
@@ -300,7 +293,6 @@ def test_gaps_need_the_number_of_teachers():
 
 
 def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
-    """A weight belongs to a place, so a list of votes with weights keeps an entry for everybody."""
     groups = TeacherGroups(["a", "b", "b"], [3, 1, 1])
     whole = pa.table({"labels": [[0, 1, 1], [None, 1, 0]], "query_id": [1, 2]})
     found = counts_of(whole, teachers=3, classes=2, groups=groups)
@@ -336,7 +328,6 @@ def test_bad_counts_are_refused_by_row(values, cause, batch_rows):
 
 @pytest.mark.parametrize("layout", ["counts", "labels"])
 def test_huge_unsigned_numbers_do_not_turn_into_missing_votes(layout):
-    """2^64 - 1 in a column of unsigned numbers is damage, not -1."""
     votes = np.array([[1, 2], [2**64 - 1, 4]], dtype=">u8")
     columns = {"a": pa.array([1, 2**64 - 1], pa.uint64()), "b": pa.array([2, 1], pa.int8())}
     for source in (votes, pa.table(columns)):
@@ -375,7 +366,6 @@ def test_the_row_is_counted_over_all_parts(tmp_path):
 
 
 def test_query_ids_occur_once():
-    """A query that occurs twice would be answered twice."""
     for ids in ([3, 1, 2, 3], ["c", "a", "b", "c"], [1, 2, 2, 3]):
         table = pa.table({"query_id": ids, "class_0": [1] * 4, "class_1": [2] * 4})
         assert "repeats the query id of row" in refused(table)
@@ -398,7 +388,6 @@ def test_many_classes_are_sparse(layout):
 
 
 def test_ranges_and_copies_read_the_same(tmp_path):
-    """Workers read ranges of a copy: together they are the file, and row groups stay whole."""
     counts = np.random.default_rng(1).multinomial(30, [0.5, 0.3, 0.2], size=50)
     table = pa.table({f"class_{c}": counts[:, c] for c in range(3)})
     pq.write_table(table, tmp_path / "v.parquet", row_group_size=20)
@@ -414,7 +403,6 @@ def test_ranges_and_copies_read_the_same(tmp_path):
 
 
 def test_what_carries_votes_is_not_portable(tmp_path):
-    """A copy of a file in another process reads the file; votes and secret names stay here."""
     votes = np.array([["a", "b"], ["b", "b"]])
     np.save(tmp_path / "v.npy", votes)
     table = pa.table({"teacher_0": ["a", "b"], "teacher_1": ["b", "b"]})
@@ -427,7 +415,6 @@ def test_what_carries_votes_is_not_portable(tmp_path):
 
 
 def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones():
-    """A batch has at most as many rows as were asked for, however many are read at once."""
     counts = np.random.default_rng(1).multinomial(30, np.ones(40) / 40, size=70)
     table = pa.table({f"class_{c}": counts[:, c] for c in range(40)})
     with open_votes(table, batch_rows=3) as file:

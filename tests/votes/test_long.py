@@ -28,13 +28,11 @@ def votes(rows):
 
 @pytest.fixture(params=[1, 2, 100])
 def at_once(request, monkeypatch):
-    """Votes are read so many at once."""
     monkeypatch.setattr(long, "VOTES_AT_ONCE", request.param)
 
 
 @pytest.mark.usefixtures("at_once")
 def test_queries_come_in_order_of_their_ids():
-    """The order of rows is the voters', so it decides nothing."""
     rows = [("b", 1, 0), ("a", 2, 1), ("c", 1, 2), ("a", 1, 1), ("b", 2, 2), ("c", 2, 2)]
     file, ids, counts = read(votes(rows), batch_rows=2)
     assert ids == ["a", "b", "c"]
@@ -53,7 +51,6 @@ def test_queries_come_in_order_of_their_ids():
     ],
 )
 def test_numbers_are_ordered_as_numbers_and_texts_by_code_points(ids, ordered):
-    """The order of queries is the same on every machine, in every type."""
     for column in (pa.array(ids), pa.array(ids).dictionary_encode()):
         table = pa.table(
             {"query_id": column, "teacher_id": [1] * len(ids), "label": range(len(ids))}
@@ -106,7 +103,6 @@ def test_votes_in_any_order_against_a_direct_count(classes, weighted):
 
 
 def test_groups_name_every_teacher():
-    """A weight belongs to a teacher's id; a teacher in no group has none."""
     table = votes([(5, "x", 0), (5, "y", 1)])
     groups = TeacherGroups(["a", "b"], [1, 4], ids=["y", "x"])
     np.testing.assert_array_equal(counts_of(table, groups=groups), [[4, 1]])
@@ -118,7 +114,6 @@ def test_groups_name_every_teacher():
 
 @pytest.mark.usefixtures("at_once")
 def test_a_list_of_queries_is_what_is_asked():
-    """Its ids in its order; nobody voted on the third, and that is no reason to leave it out."""
     table = votes([(5, 1, 0), (9, 1, 1), (5, 2, 1), (9, 2, 1)])
     for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
         file, found, counts = read(table, teachers=2, classes=2, queries=ids, batch_rows=2)
@@ -174,7 +169,6 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
 
 
 def test_more_teachers_than_there_may_be(monkeypatch):
-    """A file may name as many as it has rows: they are counted while it is read."""
     monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
     table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})
     assert "has 4 teachers" in refused(table, layout="long", classes=2)

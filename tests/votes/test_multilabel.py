@@ -66,7 +66,6 @@ def test_every_layout_gives_the_same_pairs(ballots, kind, batch_rows, tmp_path):
 
 
 def test_ranges_never_cut_a_query(ballots):
-    """A worker reads whole queries, and any rows that are asked for come out alone."""
     expected = pairs_of(ballots)
     with open_votes(ballots, **VOTES) as file:
         copy = pickle.loads(pickle.dumps(file))  # noqa: S301 - our own
@@ -79,7 +78,6 @@ def test_ranges_never_cut_a_query(ballots):
 
 
 def test_true_is_yes(ballots, tmp_path):
-    """Ballots of true and false are read wherever they are kept; counts of them are none."""
     truths = ballots == 1
     np.save(tmp_path / "v.npy", truths)
     for source in (tmp_path / "v.npy", truths, truths.tolist()):
@@ -109,7 +107,6 @@ def test_names_of_labels(ballots):
 
 
 def test_missing_votes(ballots):
-    """-1 and NaN are no vote on that label, where it is public how many teachers there are."""
     votes = ballots.astype(float)
     votes[2, 1, 0] = np.nan
     votes[3, :, 2] = -1
@@ -175,6 +172,5 @@ def test_what_is_refused(array, options, text):
 
 
 def test_classes_are_no_and_yes(ballots):
-    """Labels have two classes each; another number of classes is a misunderstanding."""
     assert "`classes` is 3" in refused(ballots, ParameterError, **VOTES, classes=3)
     assert read(ballots, **VOTES, classes=2)[0].classes == 2

@@ -88,7 +88,6 @@ def test_each_text_is_where_the_oracle_has_it(texts, normalise, aliases):
 
 
 def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry():
-    """What a writer left in a dictionary does not change the votes."""
     words = pa.array(["dog", None, "?", "dog", "unused"])
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None], pa.int8()), words)
     assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [1, None, None, 1, None]
@@ -101,7 +100,6 @@ def test_blanks_around_a_text_are_no_part_of_it():
 
 
 def test_both_forms_of_unicode_are_one_only_with_normalise():
-    """Texts that look alike are told apart unless somebody said so."""
     forms = [unicodedata.normalize(form, "Ärger") for form in ("NFC", "NFD")]
     assert forms[0] != forms[1]
     assert ClassNames((forms[1], "Glück")).places(forms).tolist() == [-1, 0]
@@ -127,7 +125,6 @@ def test_what_is_punctuation_alone_is_not_normalised_away():
     ],
 )
 def test_the_likeliest_cause_is_told(text, cause):
-    """Whoever holds the votes hears what would help."""
     assert ClassNames(NAMES, aliases=ALIASES).cause(text) == cause
 
 
@@ -157,7 +154,6 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
     ],
 )
 def test_what_is_contradictory_is_refused(more, message):
-    """No text is a vote for two classes, whatever was said first."""
     given = {"names": ("cat", "dog"), "normalise": True, **more}
     assert refusal(ParameterError, ClassNames, **given).startswith(message)
 
@@ -174,7 +170,6 @@ def test_names_come_as_texts_or_from_a_file(tmp_path):
 
 @pytest.mark.parametrize("given", [b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3])
 def test_names_have_an_order(given):
-    """Classes are numbered by it, so what has none is refused."""
     assert "is neither a list of texts" in refusal(ParameterError, class_names, given)
 
 
@@ -186,7 +181,6 @@ def test_files_of_names_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize("more", [{"normalise": True}, {"aliases": {"a": "cat"}}])
 def test_spellings_need_names(more):
-    """An option that would match nothing is refused, not passed over."""
     (name,) = more
     given = {"normalise": False, "aliases": None}
     text = refusal(UsageError, names_of, None, **given | more)
@@ -195,7 +189,6 @@ def test_spellings_need_names(more):
 
 
 def test_names_that_nobody_listed_are_secret_and_need_no_number():
-    """They are whatever the votes say: none at first, and never shown."""
     first = ClassNames((), normalise=True, listed=False)
     assert first.class_of("cat") == -1
     assert [first.spelled(text) for text in (" Cat.", " ", "a\0")] == ["cat", "", ""]
@@ -216,7 +209,6 @@ def test_texts_of_arrow_that_are_no_utf_8_are_none():
 
 
 def test_names_travel_and_compare():
-    """Workers get the same names; two calls with the same names are the same reading."""
     names = ClassNames(NAMES, normalise=True, aliases=ALIASES)
     copy = pickle.loads(pickle.dumps(names))  # noqa: S301 - our own
     assert copy == names == ClassNames(NAMES, normalise=True, aliases=dict(ALIASES))
@@ -226,6 +218,5 @@ def test_names_travel_and_compare():
 
 
 def test_few_names_are_shown():
-    """A thousand names make no line of a thousand names."""
     assert shown(["a", "b", "c"]) == "a, b, c"
     assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

@@ -73,7 +73,6 @@ def test_numbers_in_names_of_parts_count_as_numbers(suffix, fill):
 
 
 def test_folders_of_partitions(fill):
-    """Folders key=value are read in order of their keys; what is hidden is passed over."""
     files = {f"year={y}/month={m}/a.csv": row(100 * y + m) for y in (2, 10) for m in (3, 11)}
     other = {"_SUCCESS": b"", "year=2/.a.crc": b"x", "_x/a.csv": b"x"}
     folder = fill(files | other)
@@ -114,7 +113,6 @@ def test_folders_that_are_refused(extra, said, fill):
 
 @pytest.mark.parametrize("kinds", [("int64", "string"), ("string", "int64")])
 def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path):
-    """7 and "7" are two ids in Parquet, which tells them apart."""
     for place, kind in enumerate(kinds):
         table = pa.table({"query_id": pa.array([place]).cast(kind), "class_0": [1], "class_1": [2]})
         pq.write_table(table, tmp_path / f"{place}.parquet")
@@ -122,7 +120,6 @@ def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path):
 
 
 def test_parts_of_other_widths_are_read_together(tmp_path):
-    """A small number is the same in one byte and in eight; a column of ids is one type."""
     for place, kind in enumerate(["int8", "int64", "float64", "uint16"]):
         table = {name: pa.array([value]).cast(kind) for name, value in (("a", 9), ("b", 2))}
         pq.write_table(pa.table({"query_id": [place], **table}), tmp_path / f"{place}.parquet")
@@ -142,13 +139,11 @@ def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(fill):
 
 @pytest.mark.parametrize("given", ["none.csv", "none", "*.none", "a?"])
 def test_what_is_not_there(given, tmp_path):
-    """The name is told as it was given; in an address a question mark is no wildcard."""
     assert given in refused(f"{tmp_path}/{given}")
     assert given.rstrip("?") in refused(f"{tmp_path.as_uri()}/{given}")
 
 
 def test_names_that_are_none(tmp_path):
-    """Neither this folder nor a device that never ends is read by mistake."""
     assert "name of the votes is empty" in refused("")
     assert "/dev/zero" in refused("/dev/zero")
     (tmp_path / "empty").mkdir()
@@ -157,7 +152,6 @@ def test_names_that_are_none(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy"])
 def test_a_worker_that_does_not_see_the_file_is_told_apart(suffix, tmp_path):
-    """The engine says that workers must see the votes by the same name."""
     path = tmp_path / f"v{suffix}"
     said = f"^{re.escape(str(path))}: no such file or folder$"
     with pytest.raises(NotOpenedError, match=said), open_votes(path):
@@ -208,7 +202,6 @@ def test_a_disk_that_is_full():
 
 
 def test_a_terminal_is_not_waited_for():
-    """Whoever forgets the pipe sees at once what is missing."""
 
     class Terminal(io.BytesIO):
         def isatty(self):
@@ -225,7 +218,6 @@ def test_a_terminal_is_not_waited_for():
 
 @pytest.fixture
 def memory():
-    """A store of fsspec, with a folder of votes."""
     store = fsspec.filesystem("memory")
     for number in (10, 2):
         store.pipe(f"/pate/part.{number}.csv", row(number))
@@ -245,7 +237,6 @@ def test_a_store_of_fsspec(memory):
 
 
 def test_passwords_in_addresses_are_never_shown(tmp_path, monkeypatch):
-    """Neither in what is read nor in what is refused, nor in names of parts."""
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     asked = []
 
@@ -306,7 +297,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(kind, change, tmp_path)
 
 
 def test_a_part_that_changes_behind_the_rows_that_are_asked(tmp_path):
-    """The rows that are handed out are those of one file, whichever they are."""
     for place in range(2):
         table = pa.table({"class_0": np.ones(500, int), "class_1": np.ones(500, int)})
         pq.write_table(table, tmp_path / f"{place}.parquet", row_group_size=50)
@@ -322,7 +312,6 @@ def test_a_part_that_changes_behind_the_rows_that_are_asked(tmp_path):
 
 
 def test_a_file_on_a_store_that_changes(memory):
-    """A store is asked, too; fsspec tells little more than the size and when it was made."""
     with open_votes("memory://pate-parquet/part.2.parquet", **ASKED) as votes:
         memory.pipe("/pate-parquet/part.2.parquet", row(3, ".parquet"))
         with pytest.raises(VoteError, match="changed while it was read"):
@@ -330,7 +319,6 @@ def test_a_file_on_a_store_that_changes(memory):
 
 
 def test_what_was_copied_may_change(tmp_path):
-    """A text is converted once; what happens to it later is nobody's concern."""
     (tmp_path / "v.csv").write_bytes(row(1))
     with open_votes(tmp_path / "v.csv", **ASKED) as votes:
         (tmp_path / "v.csv").unlink()
@@ -360,14 +348,12 @@ def test_every_file_that_is_opened_is_known_as_an_input(fill, memory, tmp_path):
 
 
 def is_input(inputs, file):
-    """Whether a file is among the votes, so that it is no output."""
     with pytest.raises(UsageError) as caught:
         inputs.claim("l.csv", places_of(file))
     return str(caught.value) == "l.csv is among the votes; give the output another name"
 
 
 def test_errors_of_whoever_reads_are_not_touched(tmp_path):
-    """What the caller raises between two batches is the caller's."""
     (tmp_path / "v.csv").write_bytes(row(1))
     with open_votes(tmp_path / "v.csv", **ASKED) as votes:
         for error in (pa.ArrowInvalid("mine"), OSError("mine")):

@@ -58,7 +58,6 @@ def test_a_row_of_many_classes_costs_as_much_as_it_has_votes():
 
 
 def test_rows_without_votes_where_teachers_may_be_missing():
-    """A query that nobody voted on is as good as its neighbours."""
     table = sparse([[], [3], [1, 0]], [[], [2], [1, 3]], query_id=["a", "b", "c"])
     expected = [[0, 0, 0, 0], [0, 0, 0, 2], [3, 1, 0, 0]]
     np.testing.assert_array_equal(counts_of(table, classes=4, teachers=4), expected)
@@ -105,7 +104,6 @@ def test_more_votes_than_teachers_are_refused():
 
 
 def test_sparse_counts_need_their_classes_and_columns():
-    """How many classes there are is public, and no list of votes tells it."""
     table = sparse([[1]], [[3]])
     assert "needs the number of `classes`" in refused(table, UsageError)
     assert "must be between 2" in refused(table, ParameterError, classes=2**24 + 1)
@@ -142,7 +140,6 @@ def best(scores):
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, ">f8", np.int32, np.uint8])
 def test_every_teacher_votes_for_its_best_class(scores, kind, tmp_path):
-    """Ties go to the first class; turned round, in a file or in memory, votes are the same."""
     coarse = np.floor(3 * np.abs(scores)).astype(kind)
     turned = np.ascontiguousarray(coarse.transpose(1, 0, 2))
     np.save(tmp_path / "v.npy", coarse)
@@ -155,7 +152,6 @@ def test_every_teacher_votes_for_its_best_class(scores, kind, tmp_path):
 
 
 def test_logarithms_of_zero_are_scores(scores):
-    """-inf is the score of a class that a teacher rules out; -inf alone scores nothing."""
     scores[2, 1, :3] = -np.inf
     scores[5, :, 0] = -np.inf
     found = counts_of(scores, layout="scores")
@@ -176,7 +172,6 @@ def test_no_number_among_scores_is_damage(scores, teachers, value):
 
 
 def test_a_teacher_with_nan_alone_is_missing(scores):
-    """It has no vote on that query, where it is public how many teachers there are."""
     scores[3, 2] = np.nan
     scores[4] = np.nan
     assert "`teachers` N" in refused(scores, layout="scores")

@@ -51,7 +51,6 @@ def counted(texts, names=None):
 
 @pytest.mark.parametrize("kind", sources())
 def test_every_layout_counts_alike(kind):
-    """How votes are stored does not change what the holder is told."""
     with open_votes(
         sources()[kind], layout="long" if kind == "long" else "labels", label_names=NAMES
     ) as v:
@@ -85,7 +84,6 @@ def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
 
 
 def test_half_of_the_votes_are_not_most():
-    """The limit is more than half of the votes that say something."""
     for other, refused in ((2, False), (3, True)):
         rows = [["cat"] * 2 + ["cow"] * other + [""] * (5 - other)]
         with open_votes(rows, layout="labels", label_names=NAMES, teachers=7) as votes:
@@ -98,7 +96,6 @@ def test_half_of_the_votes_are_not_most():
 
 @pytest.mark.parametrize("nothing", ["", " "])
 def test_empty_texts_are_no_votes(nothing):
-    """Who says nothing is no stray, and votes in numbers are no words."""
     with open_votes([["", nothing]] * 3, layout="labels", label_names=NAMES) as votes:
         assert (votes.unmatched().cast, votes.unmatched().votes) == (0, 0)
         votes.refuse_unmatched()
@@ -138,7 +135,6 @@ def test_what_the_holder_is_told():
 
 
 def test_json_keeps_its_keys():
-    """Scripts read these keys of `pate cost --json`."""
     found = counted(["cat", "Cat", "cow"]).to_dict()
     assert json.loads(json.dumps(found)) == found
     assert found == {
@@ -160,7 +156,6 @@ def test_texts_are_short_and_on_one_line():
 
 
 def test_the_commonest_ten_are_told_of_in_bounded_memory():
-    """Endless kinds of texts neither hide the commonest nor fill the memory."""
     names = ClassNames(("one", "two"), normalise=True)
     found = Unmatched(names)
     for batch in range(12):

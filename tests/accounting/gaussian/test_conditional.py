@@ -114,30 +114,6 @@ def test_a_lone_vote_stands_two_votes_farther_for_every_vote(sigma, cells):
         np.testing.assert_array_equal(balls.lone[row], direct)
 
 
-def hexagon():
-    """(Δ_a − δ, Δ_b − δ) for a vote at most from and a vote at most to one of a, b and C."""
-    steps = np.vstack([np.eye(3), np.zeros((1, 3))])
-    moved = np.array([np.subtract(*pair) for pair in itertools.product(steps, repeat=2)])
-    return np.unique(moved[:, :2] - moved[:, 2:], axis=0)
-
-
-@pytest.mark.parametrize(
-    ("counts", "sigma", "order"),
-    some([((5, 4, 1), 3.0, 4.0), ((6, 2, 2, 0), 2.0, 3.0), ((9, 1, 0, 0), 5.0, 9.0)], 2),
-)
-def test_a_ball_against_its_definition(counts, sigma, order):
-    # E_C of the largest h over a few points of the ball, without lattice or dilation.
-    found = cost([counts], teachers=10, sigma=sigma, order=order, distances=(0, 1, 2))[:, 0]
-    for distance in (0, 1, 2):
-        ball = distance * hexagon() if distance else np.zeros((1, 2))
-        worst = max(
-            expected_moment(counts, a, b, sigma, order, ball)
-            for a, b in itertools.permutations(range(3), 2)
-        )
-        direct = np.log1p(worst) / (order - 1.0)
-        assert direct <= found[distance] <= direct * (1.12 if distance else 1.03)
-
-
 def test_shape_order_and_caps():
     rng = np.random.default_rng(3)
     histograms = rng.multinomial(20, [0.6, 0.2, 0.1, 0.1], size=7)

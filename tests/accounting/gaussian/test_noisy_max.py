@@ -202,7 +202,6 @@ def test_clamping():
 @pytest.mark.parametrize(("teachers", "classes"), [(12, 2), (9, 3), (7, 5), (4, 7), (2, 5)])
 @pytest.mark.parametrize("sigma", [0.2, 0.6, 1.7, 30.0])
 def test_no_histogram_scores_above_what_its_plurality_allows(teachers, classes, sigma):
-    """All histograms, votes missing included; two classes attain it."""
     counts = every_histogram(teachers, classes, missing=teachers)
     most = worst_scores(teachers=teachers, classes=classes, sigma=sigma)
     assert most.shape == (teachers + 1,)
@@ -257,7 +256,6 @@ def test_rough_scores_are_within_a_fifth_of_their_error(monkeypatch, classes, te
 
 @pytest.mark.parametrize("off", [-1.0, 1.0])
 def test_a_score_is_in_the_same_cell_however_far_off_a_rough_one_is(monkeypatch, off):
-    """The largest error that is allowed for, and edges that go through a score."""
     counts = np.random.default_rng(5).multinomial(250, [0.3, 0.25, 0.2, 0.15, 0.1], size=9_000)
     exact = scores(counts, sigma=40.0, floor=-9.0)
     known = dict(zip(map(tuple, noisy_max.loser_gaps(counts).tolist()), exact, strict=True))

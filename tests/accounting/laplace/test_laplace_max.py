@@ -89,7 +89,6 @@ def test_log_q_of_any_small_histogram(counts, scale):
 
 @pytest.mark.parametrize("classes", [3, 10, 150, 1000])
 def test_all_classes_tied(classes):
-    """q = 1 − 1/m, and the score keeps its digits where q is close to 1."""
     counts = np.full((1, classes), 7)
     assert laplace_log_q(counts, scale=3.0)[0] == pytest.approx(
         np.log1p(-1.0 / classes), rel=1e-9, abs=0
@@ -129,7 +128,6 @@ def test_the_quantile_inverts_the_distribution_function(log_q):
 
 
 def test_one_vote_moves_the_score_by_at_most_two_over_b():
-    """Moved, withdrawn and added votes; the bound is nearly reached, so it is no larger."""
     random = np.random.default_rng(6)
     largest = 0.0
     for _ in range(150):

@@ -77,27 +77,6 @@ def test_half_a_move_is_a_whole_number_of_blocks(sigma, resolution):
     assert grid.end(-3.2) == higher.first - grid.first
 
 
-@settings(max_examples=tries(100))
-@given(shape=shapes, data=st.data())
-def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):
-    grid = grid_of(**shape)
-    counts = np.zeros(shape["classes"], dtype=np.int64)
-    for name in data.draw(st.lists(st.integers(0, shape["classes"] - 1), max_size=8)):
-        counts[name] += shape["teachers"] // 9
-    counts[0] += shape["teachers"] - counts.sum()
-    moved = counts.copy()
-    source = data.draw(st.sampled_from(np.flatnonzero(counts).tolist()))
-    moved[source] -= 1
-    moved[data.draw(st.integers(0, shape["classes"] - 1))] += 1
-    z = scores(np.stack([counts, moved]), sigma=shape["sigma"])
-    cells = grid.cells(z)
-    assert abs(int(cells[0]) - int(cells[1])) <= grid.stride
-    at = grid.nodes()[cells]
-    assert np.all(at >= z + SCORE_ERROR * (1 - 1e-6) - 1e-12)
-    inside = z > grid.floor
-    assert np.all(at[inside] <= z[inside] + grid.step + 3 * SCORE_ERROR)
-
-
 @pytest.mark.parametrize("sigma", [0.7, 40.0, 123.4])
 @pytest.mark.parametrize("above", [0.02, 0.5, 0.98])
 def test_an_error_of_the_score_never_takes_it_to_a_node_below(sigma, above):

@@ -11,7 +11,6 @@ from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.sensitivity import gnss_rdp, smooth_sensitivity
-from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
@@ -21,7 +20,6 @@ from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from refusals import refusal
 from runs import Given, charged, round_of
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
@@ -163,12 +161,6 @@ def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
         assert report.summary.startswith("Nothing is promised: the noise came from a fixed seed")
     else:
         assert (report.private, held) == (True, {"all-votes", "released-epsilon"})
-
-
-def test_an_order_that_was_not_charged_is_refused():
-    other = plan_of(UPPER, delta=1e-5, order=5.0)
-    text = refusal(LedgerError, sanitized_epsilon, make_ledger(delta=1e-5), other, Given(0.0))
-    assert text == "the ledger has no costs at order 5; it has them at order 4, 9"
 
 
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():

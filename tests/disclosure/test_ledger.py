@@ -242,23 +242,18 @@ def test_a_device_that_never_ends_is_no_ledger():
             "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; use "
             "the same `order` in all runs",
         ),
+        (
+            make("b", analysis="paper"),
+            "ledgers can be added only with the same analysis, got paper and tight",
+        ),
         (make("a", seed=3), "two ledgers have the same round; give every ledger once"),
     ],
-    ids=["delta", "orders", "twice"],
+    ids=["delta", "orders", "analysis", "twice"],
 )
 def test_ledgers_that_do_not_fit_are_not_added(other, message):
     with pytest.raises(LedgerError) as caught:
         _ = make("a") + other
     assert str(caught.value) == message
-
-
-def test_ledgers_of_two_analyses_are_not_added():
-    paper = make("b", analysis="paper")
-    with pytest.raises(LedgerError) as caught:
-        _ = make("a") + paper
-    assert str(caught.value) == (
-        "ledgers can be added only with the same analysis, got paper and tight"
-    )
 
 
 def test_an_order_that_was_not_charged():

@@ -598,23 +598,6 @@ def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
 
 
 @each(Mechanism)
-@pytest.mark.parametrize("key", [RunKey.of(5), RunKey(bytes(range(32)))], ids=["seed", "key"])
-def test_labels_of_some_rows_are_those_of_a_whole_run(mechanism, key):
-    counts, predictions = some_votes(mechanism)
-    whole = with_student(mechanism, predictions).label(counts, key.rows(0, mechanism.draws))
-    parts = [(0, 1), (1, 20), (20, 21), (21, ROWS)]
-    if mechanism.start() is mechanism:
-        parts = [(40, ROWS), (3, 4), (0, 41), (17, 18), (17, 18)]
-    under_way = mechanism.start()
-    for a, b in parts:
-        labeller = under_way
-        if under_way is mechanism:
-            labeller = with_student(mechanism, predictions[a:b])
-        found = labeller.label(counts[a:b], key.rows(a, labeller.draws))
-        np.testing.assert_array_equal(found, whole[a:b])
-
-
-@each(Mechanism)
 def test_permuting_the_classes_permutes_labels_and_leaves_costs(mechanism):
     counts, predictions = some_votes(mechanism, 400)
     extra = CASES[mechanism.name].common_draws
@@ -693,36 +676,3 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
         for count, chance in zip(seen, chances, strict=True):
             assert count == 0 if chance == 0.0 else binom.cdf(count, draws, chance) > FALSE_ALARM
             assert binom.sf(count - 1, draws, chance) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("name", names(ScoredMechanism))
-def test_shared_records_change_the_price_and_no_label(name):
-    once, twice = build(name, 3), build(name, 3, 2)
-    counts, predictions = some_votes(once)
-    bound = [with_student(m, predictions) for m in (once, twice)]
-    np.testing.assert_array_equal(*(m.label(counts, RunKey.of(2).rows(0, 1)) for m in bound))
-    scores = [m.score(counts) for m in bound]
-    np.testing.assert_array_equal(*scores)
-    costs = [m.rdp(scores[0], np.array([ORDER]))[0] for m in (once, twice)]
-    assert np.all(costs[1] > costs[0])
-    assert worst(twice) > 2.0 * worst(once)
-    assert twice.gaussian_mu(queries=5, answers=3) > once.gaussian_mu(queries=5, answers=3)
-    for low, high in zip(once.lipschitz, twice.lipschitz, strict=True):
-        assert high == pytest.approx(2.0 * low)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in names(ComposedMechanism)
-        if CASES[name].common_draws is None and not build(name, 2).answers_all
-    ],
-)
-def test_shared_records_make_a_composed_mechanism_answer_less_at_the_same_price(name):
-    once, twice = build(name, 3), build(name, 3, 2)
-    counts, _ = some_votes(once)
-    chances = [m.answer_chance(counts) for m in (once, twice)]
-    assert np.all(chances[1] <= chances[0])
-    assert np.any(chances[1] < chances[0])
-    assert once.privacy(9, 0.99) == twice.privacy(9, 0.99)

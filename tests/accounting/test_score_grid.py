@@ -63,6 +63,8 @@ def test_one_vote_is_a_whole_number_of_cells(shape):
     nodes = grid.nodes()
     assert nodes[0] == grid.floor
     np.testing.assert_allclose(np.diff(nodes), grid.step, rtol=1e-6)
+    exact = {name: value for name, value in shape.items() if name != "resolution"}
+    assert nodes[-1] >= argmax_score_range(**exact)[1]
 
 
 @pytest.mark.parametrize("resolution", [FINE, COARSE])

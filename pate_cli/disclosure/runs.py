@@ -387,8 +387,16 @@ class Spent(Figure):
 
     @property
     def disjoint(self) -> tuple[str, ...]:
-        """The declarations that ensembles are disjoint, in words."""
-        told = ((run.ensemble, run.disjoint_from) for run in self.runs if run.disjoint_from)
+        """The declarations that ensembles are disjoint, in words.
+
+        If more than two ensembles are all disjoint from each other, each is named once.
+        """
+        told = [(run.ensemble, run.disjoint_from) for run in self.runs if run.disjoint_from]
+        every = [name for run in self.runs for name in (run.ensemble, *run.disjoint_from)]
+        named = [name for name in dict.fromkeys(every) if name is not None]
+        pairs = {frozenset((one, other)) for one, others in told for other in others}
+        if len(named) > 2 and 2 * len(pairs) == len(named) * (len(named) - 1):
+            return (f"any two of {', '.join(named)}",)
         return tuple(dict.fromkeys(f"{one} from {' and '.join(others)}" for one, others in told))
 
     @property

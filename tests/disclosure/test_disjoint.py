@@ -63,6 +63,14 @@ def test_whatever_is_of_no_ensemble_counts_for_everybody():
         total_of([*runs[1:], drawn])
 
 
+def test_months_that_all_share_nobody_are_named_once():
+    """A year of months has 66 pairs, which nobody would read."""
+    runs = [of("a"), of("b", "a"), of("c", "a", "b"), of(None, id="unnamed")]
+    assert Spent.of(runs).disjoint == ("any two of a, b, c",)
+    assert Spent.of(runs[:2]).disjoint == ("b from a",)
+    assert Spent.of([*runs, of("d", "a", "b")]).disjoint[-1] == "d from a and b"
+
+
 def test_totals_are_those_of_whoever_pays_most():
     settings = told(pate.GNMax(20, 3, sigma2=4.0), 40, delta=1e-6)
     dear = Run.of(id="dear", outcome=Outcome.LABELLED, time=None, settings=settings, answers=40)

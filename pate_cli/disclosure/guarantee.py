@@ -68,7 +68,7 @@ def adjacency(
         who = "who-grouped"
     elif mechanism.teachers_per_record > 1:
         who = "who-together" if mechanism.votes_together else "who-several"
-    if any(each.prior for each in rounds):
+    if any(each.prior for each in every):
         public.append("the guesses of the prior and their votes")
     told = {
         "who": sentence(who, k=mechanism.teachers_per_record),
@@ -211,7 +211,7 @@ def _summary(report: Report) -> str:
         said = pair(spent.epsilon, spent.delta)
         told = {"count": spent.count, "said": said, "chosen": _chosen(report)}
         found.append(sentence("together-disjoint" if spent.disjoint else "together", **told))
-    if any(done.prior for done in report.rounds):
+    if any(done.prior for done in all_settings(report)):
         found.append(sentence("presupposed"))
     found += (f"{text[:1].upper()}{text[1:]}." for _, text in votes_of(report.rounds))
     return " ".join(found)

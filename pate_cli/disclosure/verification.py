@@ -283,7 +283,7 @@ def _secret(report: Report) -> Iterator[Check]:
     if any(run.external for run in runs_of(report)):
         stated.add(Checked.EXTERNAL)
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
-    if any(done.prior for done in report.rounds):
+    if any(done.prior for done in all_settings(report)):
         yield Check(GUESSES, OPEN, "nobody can see whether the votes or private data shaped them")
     voting = votings(all_settings(report))
     if any(each.claimed for each in voting):

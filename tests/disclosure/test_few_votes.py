@@ -108,6 +108,17 @@ def test_a_total_says_whose_votes_are_few_in_earlier_runs(tmp_path):
     assert "in a run that states none" not in run().report.adjacency
 
 
+def test_a_total_says_that_an_earlier_run_had_a_prior(tmp_path):
+    record, asked = tmp_path / "r.json", {"layout": "counts", "votes_per_teacher": None}
+    run(votes=COUNTS, record=record, prior=np.zeros(60, int), prior_weight=2, **asked)
+    report = run(votes=COUNTS, record=record, **asked).report
+    assert report.spent.count == 2
+    assert "the guesses of the prior and their votes" in report.adjacency
+    assert "The guesses of the prior must be public" in report.summary
+    assert "whether the guesses of the prior are public" in pate.verify(report).unchecked
+    assert "prior" not in run(votes=COUNTS, record=tmp_path / "other.json", **asked).report.summary
+
+
 @pytest.mark.parametrize(("votes", "asked", "why"), [
     (COUNTS, {"layout": "counts"}, "do not show who voted"),
     (VOTES, {"assigned": True}, "only the public list shows"),

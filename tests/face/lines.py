@@ -1,7 +1,7 @@
 """The command lines that are frozen, by what they show; `<` and `>` are the shell's.
 
 A case is one line or several in the same folder. What is random has a seed. Of a line that ends in
-`# fresh` only what does not depend on chance is kept, of one in `# by rule` only what was asked.
+`# fresh` only what does not depend on chance is kept.
 """
 
 from __future__ import annotations

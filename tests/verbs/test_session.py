@@ -357,3 +357,13 @@ def test_a_name_that_one_record_brings_in_stays_in():
         found = session.ask_all([["secret"], []] * (rule.asks // 2))
     assert set(found) == {None}
     assert "secret" not in Path("r.json").read_text()
+
+
+def test_that_teachers_cast_few_votes_is_the_holders_word():
+    """A session does not see on which queries a teacher voted."""
+    with small(votes_per_teacher=2, max_queries=4, target_epsilon=None) as session:
+        session.ask([3, 1, 0])
+        report = session.report()
+    assert report.rounds[0].voting.claimed
+    found = pate.verify(report, with_dp_accounting=False)
+    assert "how many votes each teacher had" in found.remark()

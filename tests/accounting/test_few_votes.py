@@ -56,6 +56,18 @@ def test_golden_epsilons(mechanism, votes, assigned, wanted):
         np.testing.assert_array_equal(found, plain)
 
 
+@pytest.mark.parametrize(("share", "answered", "right"), [(0.6, 0.499, 0.999), (0.8, 0.752, 1.0)])
+def test_golden_answers(share, answered, right):
+    """2,000 voters with 50 votes on 500 queries, so 200 on each."""
+    random, mechanism = np.random.default_rng(0), ConfidentGNMax(2000, 10, **CONFIDENT)
+    shares = [share, *[(1.0 - share) / 9.0] * 9]
+    counts = random.multinomial(FewVotes(50).on_each(2000, 500), shares, size=2000)
+    chance = mechanism.answer_chance(counts)
+    assert chance.mean() == pytest.approx(answered, abs=0.006)
+    kept = chance @ (1.0 - mechanism.loss_chance(counts)) / chance.sum()
+    assert kept == pytest.approx(right, abs=0.002)
+
+
 # --- all vote files of a few voters and queries ---------------------------------------------------
 
 

@@ -44,7 +44,7 @@ def of_cost(result: dict[str, Any]) -> Said:
         f"({bound['method']})",
         "bold",
     )
-    if "costliest_queries" in result:
+    if result.get("costliest_queries", result["queries"]) < result["queries"]:
         yield Line(
             f"only the {result['costliest_queries']} costliest queries count, because one teacher "
             "changes no more"

@@ -67,13 +67,13 @@ class Request:
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
         teachers, voting = self.file.teachers, self.file.facts.voting
-        each = max(self.queries // self.file.rows_per_query, 1)
+        every = self.file.queries // self.file.rows_per_query
         return among_groups(self.choice, self.file.facts.groups).build(
             teachers=teachers,
             classes=self.file.classes,
             queries=self.queries,
             delta=self.delta,
-            voters=None if voting is None else voting.on_each(teachers, each),
+            voters=None if voting is None else voting.on_each(teachers, every),
         )
 
     @property

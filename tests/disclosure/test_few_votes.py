@@ -64,7 +64,7 @@ def test_mechanisms_of_pairs_compose_as_many_steps_as_a_voter_touches():
 def test_defaults_are_shares_of_the_votes_that_a_query_gets():
     """30 teachers with 10 votes on 60 queries: 5 on each. With an assignment 30 may vote on one."""
     for assigned, votes in ((False, 5.0), (True, 30.0)):
-        asked = {**SAID, "assigned": assigned, "max_epsilon": 1e4}
+        asked = {**SAID, "assigned": assigned, "max_epsilon": 1e4, "max_queries": 40}
         found = pate.aggregate(VOTES, **asked).report.rounds[0].mechanism
         every = {**SAID, "votes_per_teacher": None, "max_epsilon": 1e4}
         plain = pate.aggregate(VOTES, **every).report.rounds[0].mechanism

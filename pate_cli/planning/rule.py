@@ -289,7 +289,7 @@ def choose(
     # There is only time to compute the sharper bound for so many rows; with more rows, the looser
     # bound may give more answers.
     loose = replace(goal, target=replace(goal.target, bound=Bound.TWO_TAIL))
-    more = choose(loose, name, given=given, start=found.settings, quick=quick)
+    more = choose(loose, name, given=given, start=found.settings, quick=True)
     return more if more.likely and more.answers > found.answers else found
 
 

@@ -54,7 +54,9 @@ def test_the_least_target_for_answers_gives_them_and_less_does_not():
     votes = votes_of()
     found = tune(votes, [Goal(TARGET, answers=40, min_agreement=0.8)])
     epsilon = found.best.forecast.epsilon
-    exact = run_of(votes, found, TargetPlan.of(epsilon, delta=1e-5))
+    assert found.best.stated["refusal_epsilon"] == epsilon  # the least ε leaves nothing over
+    target = TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon)
+    exact = run_of(votes, found, target)
     assert exact.expected_answers[0] >= 0.99 * 40
     less = tune(votes, [Goal(TARGET, epsilon=0.95 * epsilon, min_agreement=0.8)])
     assert less.best.forecast.expected_answers[0] < 40

@@ -254,6 +254,8 @@ def _what_happened(error: Exception, path: str, keywords: Keywords) -> tuple[int
     if isinstance(error, MemoryError):
         what = f"out of memory; {what_was_released()}. Fewer `workers` need less memory"
         return PateError.exit_code, what
+    if isinstance(error, ImportError):  # Memory is short, or the installation is broken.
+        return PateError.exit_code, f"cannot load a library: {error}; {what_was_released()}"
     if isinstance(error, OSError):  # A problem with a file, folder or device is no bug of pate.
         what = error.strerror or type(error).__name__
         if error.filename is not None:

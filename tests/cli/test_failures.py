@@ -177,6 +177,12 @@ def _defect_words(kind):
         (RuntimeError, 1, _defect_words("RuntimeError")),
         (UnicodeError, 1, _defect_words("UnicodeError")),
         (MemoryError, 1, "out of memory; nothing was released. Fewer --workers need less memory"),
+        (
+            lambda _: ImportError("libarrow.so: failed to map segment from shared object"),
+            1,
+            "cannot load a library: libarrow.so: failed to map segment from shared object; "
+            "nothing was released",
+        ),
         # What the system refuses is no defect, wherever it comes up.
         (
             lambda _: PermissionError(13, "Permission denied", "odd\nname\x1b[31m"),

@@ -4,8 +4,9 @@ This module also escapes and shortens names and values in messages, because a na
 line break, a command to the terminal, thousands of letters, or a password.
 
 Credentials of addresses are removed in two ways: from a single name, which may contain any letters,
-and from a text, in which a blank ends each name. Code that shows a name uses the first. Every
-message uses the second, because texts of other libraries may quote an address.
+and from a text, in which a blank ends each name. Code that shows a name uses the first way. All
+messages go through the second way, because texts of other libraries may quote an address with a
+password.
 """
 
 from __future__ import annotations

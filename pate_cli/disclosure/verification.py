@@ -610,7 +610,7 @@ def _faults_of(run: Run) -> Iterator[str]:
 
 
 def rule_faults(settings: Settings) -> Iterator[str]:
-    """Yield why a session costs more than its rule states, if it does; nothing without a rule."""
+    """Yield the reason if a session costs more than its stopping rule states."""
     if settings.rule is not None:
         fault = rule_fault(settings.rule, settings.aggregator, settings.few)
         if fault is not None:

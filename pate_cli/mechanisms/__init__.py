@@ -87,7 +87,7 @@ class MechanismChoice:
         delta: float,
         voters: int | None = None,
     ) -> Mechanism:
-        """Return the mechanism for a run of this shape.
+        """Return the mechanism for a run with these numbers of teachers, classes and queries.
 
         ParameterError is raised if a number is out of range. Defaults are in proportion to
         `voters`, who vote on a query; these are all teachers if it is left out.

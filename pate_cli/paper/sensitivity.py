@@ -145,7 +145,9 @@ def log_q0(*, sigma: float, order: float) -> float:
     tried = highest * 2.0 ** np.arange(30)
     good = np.flatnonzero(beats(tried))
     if not good.size:
-        raise ParameterError(f"no data-dependent range at sigma {sigma:g}, order {order:g}")
+        raise ParameterError(
+            f"at sigma {sigma:g} and order {order:g} no votes cost less than the worst case"
+        )
     below = np.linspace(tried[good[0]], lowest, _CELLS)
     for _ in range(_ROOT_ZOOMS):
         crossed = ~beats(below)

@@ -22,8 +22,9 @@ number at place j mod 256 of block ⌊j/256⌋. A token that is a text has its o
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
 
-Numbers are little-endian. A whole number as seed or position is "#", its length in 8 bytes, and
-the number in as few bytes as possible. A text is "$", its length in 8 bytes, and the text as UTF-8.
+Numbers are little-endian. A whole number as seed or position is written as "#", then the number of
+its bytes (as a number of 8 bytes), then its bytes, as few as possible. A text is written as "$",
+then the number of its UTF-8 bytes (in 8 bytes), then these bytes.
 Machines that round logarithms differently disagree about one race in 10^14.
 """
 

@@ -84,8 +84,8 @@ def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | 
     found = training.bearable(float(wanted), asked["delta"])
     if found == math.inf:
         raise UsageError(
-            f"any release costs one training record less than {wanted:g}, because the training of "
-            "its teacher protects it; give `target_epsilon` instead"
+            f"for one training record epsilon stays below {wanted:g} whatever is released, because "
+            "the training of its teacher protects it; give `target_epsilon` instead"
         )
     return math.floor(found * 1000.0) / 1000.0
 

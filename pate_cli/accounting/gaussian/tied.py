@@ -272,7 +272,7 @@ class _Spread:
             np.maximum(wider[:, 1:], table[:, :-1], out=wider[:, 1:])
 
     def _collect(self, out: Floats, moved: int) -> None:
-        """Sum one line of each held table: f has moved by `moved`, moved − 1, … votes."""
+        """Add up one line of each table in the buffer: f has moved by `moved`, moved − 1, …."""
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
         strides = (item * (self._table.size - diagonal), item)

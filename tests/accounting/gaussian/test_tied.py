@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, ndtr
 from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
 from laws import best_of_law, gaussian_argmax_law, three_outcome_law
+from pate_cli.accounting.gaussian import tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
@@ -157,6 +158,40 @@ def test_votes_at_any_distance_count(start, there, threshold):
     laws = log_law([there, *around[around.sum(axis=1) <= 80]], **query)
     exact = max(renyi(laws[:1], laws[1:], 4.0).max(), renyi(laws[1:], laws[:1], 4.0).max())
     assert found[30] < exact <= found[40]
+
+
+def test_pairs_left_out_are_settled_by_more_than_they_cost():
+    rng = np.random.default_rng(11)
+    histograms = -np.sort(
+        -np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.5))) for _ in range(6)]), axis=1
+    )
+    seen = []
+
+    def kept(touched, bound, found):
+        seen.append((touched, bound))
+        return touched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tied, "_above", kept)
+        results = []
+        for name in ("pairs", "by_larger", "lone_votes"):
+            true = getattr(tied._TiedQuery, name)
+            patch.setattr(
+                tied._TiedQuery,
+                name,
+                lambda self, touched, *rest, true=true: (
+                    results.append((touched, true(self, touched, *rest))) or results[-1][1]
+                ),
+            )
+        cost(histograms, distances=np.arange(8), **dict(LONG, teachers=60, threshold=40.0))
+    # Leaders, then pairs by their larger class and whole, then single classes.
+    (_, (_, larger), (_, whole), (_, lone)) = results
+    (_, untied), (_, by_larger), (_, untied_lone) = seen
+    slack = 1.0 + 1e-9
+    assert np.all(whole <= larger * slack)
+    assert by_larger is larger
+    assert np.all(larger <= untied * 1.0001)
+    assert np.all(lone <= untied_lone * 1.0001)
 
 
 def test_all_of_the_work_is_told():

@@ -70,6 +70,18 @@ lint: $(LINTS)
 docs: $(STAMP)
 	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write $(PAGE)
 
+# What every mechanism promises, on whole graphs of neighbours; a count of checks for each.
+.PHONY: contract
+
+contract: $(STAMP)
+	PATE_EVERY=1 $(PYTEST) tests/mechanisms/test_contract.py
+
+# Random games against budgets, each with its best play computed; GAMES=100000 takes half an hour.
+.PHONY: games
+
+games: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m audit.budget_games --games $(or $(GAMES),2000)
+
 # Claimed epsilon beside what draws prove, and the same with planted bugs; tests/audit/README.md.
 .PHONY: audit audit-planted mutants
 

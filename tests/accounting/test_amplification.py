@@ -1,16 +1,18 @@
 """The ε of one training record of a privately trained teacher: golden numbers, exact laws."""
 
+from __future__ import annotations
+
 import math
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divergences import hockey_stick
 from pate_cli.accounting.amplification import record_epsilon, release_epsilon
 from pate_cli.core.errors import ParameterError
+from slices import tries
 
 DELTA = 1e-5
 # (ε, ε0): ε' of this point; the least ε' at δ = 1e-5 of any proof, for δ0 of 0 and of 1e-5.
@@ -44,6 +46,11 @@ def test_the_largest_release_that_a_record_can_bear():
     assert release_epsilon(1.0, **told) == math.inf  # what one teacher's training bears by itself
 
 
+def divergence(one, other, ratio):
+    """sup over S of one[S] − ratio·other[S]."""
+    return float(np.maximum(one - ratio * other, 0.0).sum())
+
+
 def worst_pair(epsilon, delta):
     """Laws on four outcomes that are (ε, δ)-close and no closer."""
     likely = (1.0 - delta) / (1.0 + math.exp(-epsilon))
@@ -64,9 +71,31 @@ def test_it_covers_the_worst_training_before_the_worst_release(
     one, other = worst_pair(epsilon, release_delta)
     release = np.stack([one, one, other, other])
     here, there = (law @ release for law in worst_pair(teacher, teacher_delta))
-    assert hockey_stick(here, there, found) <= release_delta * (1.0 + 1e-9) + 1e-15
+    assert divergence(here, there, math.exp(found)) <= release_delta * (1.0 + 1e-9) + 1e-15
     if teacher_delta == 0.0:  # and no less would do, but for what δ leaves
-        assert hockey_stick(here, there, found * 0.99) > 1e-4 * found
+        less = math.exp(found * 0.99)
+        assert divergence(here, there, less) > 1e-4 * found
+
+
+@settings(max_examples=tries(150), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), votes=st.integers(2, 5), outcomes=st.integers(2, 5))
+def test_no_training_and_no_event_exceed_the_theorem(seed, votes, outcomes):
+    """Made-up laws with their exact divergences, event by event."""
+    random = np.random.default_rng(seed)
+    training = random.dirichlet(np.ones(votes) * 0.7, size=2)
+    release = random.dirichlet(np.ones(outcomes) * 0.7, size=votes)
+    one, other = training @ release
+    events = (np.arange(2**outcomes)[:, None] >> np.arange(outcomes)) % 2
+    for at in (0.0, 0.1, 0.5, 1.5):
+        ratio = math.exp(at)
+        reached = divergence(*training, ratio)
+        gain = events @ (one - ratio * other)
+        if reached == 0.0:
+            assert gain.max() <= 1e-12
+            continue
+        each = release @ events.T
+        most = each.max(axis=0) - (1.0 + (ratio - 1.0) / reached) * each.min(axis=0)
+        assert np.all(gain <= reached * most + 1e-12)
 
 
 def test_two_releases_of_the_same_votes_are_composed_and_then_amplified_once():

@@ -266,7 +266,7 @@ def by(budget: Budget) -> Any:
     known: dict[Any, bool] = {}
 
     def admits(entered: tuple[Run, ...], run: Run) -> bool:
-        key = tuple((each.id, each.outcome) for each in (*entered, run))
+        key = tuple((each.id, each.outcome, each.epsilon) for each in (*entered, run))
         if key not in known:
             try:
                 budget.refuse([replace(each, budget=budget) for each in entered], [run])

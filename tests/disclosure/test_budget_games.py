@@ -7,143 +7,76 @@ the end. Whatever the play, the hockey-stick divergence at the budget's ε must 
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
+from audit.budget_games import InEnsemble, Response, Test, by, value
+from pate_cli.accounting.composition import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
-from pate_cli.core.words import Adjacency
-from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
-from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms.gnmax import GNMax
-from some_runs import told
+from pate_cli.disclosure.runs import Budget, Outcome, plain_sums
 
 
 def stated(name, epsilon, delta=0.0):
-    cost = Stated(Adjacency.REPLACE_ONE, epsilon=epsilon, delta=delta)
-    return Run.of(id=name, outcome=Outcome.STATED, time=None, external=cost)
+    return Response(epsilon, delta).run(name)
 
 
-def at_target(name, epsilon, delta, refusal, outcome=Outcome.PENDING):
-    target = TargetPlan(epsilon, delta, refusal, test_orders=(8.0,))
-    settings = told(GNMax(20, 3, sigma2=4.0), 10, delta=delta, target=target)
-    return Run.of(id=name, outcome=outcome, time=None, settings=settings)
+def at_target(name, epsilon, delta, refusal):
+    return Test(epsilon, delta, refusal).run(name)
 
 
-@dataclass(frozen=True)
-class Response:
-    """Randomised response at ε that gives the record away with chance δ."""
+def two_stages(admits, epsilon):
+    """The best play that begins with ε .1 and goes on by what came out, in one of two ways."""
+    first, ways = Response(0.1), (1 * (Response(1.6),), 10 * (Response(0.35),))
 
-    epsilon: float
-    delta: float = 0.0
+    def entered(way):
+        """What of a way the rule lets in."""
+        runs = [first.run("first")]
+        for number, item in enumerate(way):
+            run = item.run(f"{number}")
+            if not admits(tuple(runs), run):
+                break
+            runs.append(run)
+        return [run.epsilon for run in runs[1:]]
 
-    @property
-    def stages(self):
-        """Pairs of chances of what is seen, and what may be seen after each."""
-        right = 1.0 / (1.0 + math.exp(-self.epsilon))
-        rest = 1.0 - self.delta
-        pairs = [(rest * right, rest * (1.0 - right)), (rest * (1.0 - right), rest * right)]
-        if self.delta:
-            pairs += [(self.delta, 0.0), (0.0, self.delta)]
-        return [(pair, None) for pair in pairs]
-
-    def run(self, name):
-        return stated(name, self.epsilon, self.delta)
-
-
-@dataclass(frozen=True)
-class Test:
-    """A run with a release test, the least favourable one: its outcome is seen before its labels.
-
-    A refusal is e^η times likelier on one side; labels are what is left, up to e^ε and δ.
-    """
-
-    __test__ = False
-
-    epsilon: float
-    delta: float
-    refusal: float
-
-    @property
-    def stages(self):
-        refused = 0.4
-        one, other = refused, refused * math.exp(-self.refusal)
-        labels = [((pair[0], pair[1]), None) for pair, _ in self._labels(1.0 - one, 1.0 - other)]
-        return [((one, other), "refused"), ((1.0 - one, 1.0 - other), labels)]
-
-    def _labels(self, one, other):
-        """Two labels whose chances, given that they passed, lose as much as the claim allows."""
-        most = math.exp(self.epsilon)
-        # p·x − e^ε p'·y = δ, with the likelier label having nearly all of one side
-        x = min(1.0, (self.delta + most * other * 0.02) / one)
-        return [((x, 0.02), None), ((1.0 - x, 0.98), None)]
-
-    def run(self, name):
-        return at_target(name, self.epsilon, self.delta, self.refusal)
+    found = 0.0
+    for (one, other), _ in first.stages:
+        found += max(_hockey_stick(entered(way), one, math.exp(epsilon) * other) for way in ways)
+    return found
 
 
-def value(menu, admits, epsilon, *, most=6):
-    """The largest P[S] − e^ε P'[S] of any play; runs may be left open while others begin.
-
-    Args:
-        menu: what may be run, any number of times.
-        admits: whether a run may be entered, given those that were, with outcomes.
-        epsilon: of the hockey-stick divergence.
-        most: runs in a play.
-    """
-
-    def play(p, q, entered, waiting):
-        found = max(p - math.exp(epsilon) * q, 0.0)
-        if p == 0.0:
-            return 0.0
-        if q == 0.0:
-            return p
-        for place, (name, stages) in enumerate(waiting):
-            rest = waiting[:place] + waiting[place + 1 :]
-            total = 0.0
-            for (one, other), then in stages:
-                runs, more = entered, rest
-                if then == "refused":
-                    runs = tuple(
-                        replace(run, outcome=Outcome.REFUSED) if run.id == name else run
-                        for run in entered
-                    )
-                elif then:
-                    more = (*rest, (name, tuple(then)))
-                total += play(p * one, q * other, runs, more)
-            found = max(found, total)
-        if len(entered) < most:
-            for item in menu:
-                name = f"{len(entered)}"
-                run = item.run(name)
-                if admits(entered, run):
-                    opened = (*waiting, (name, tuple(item.stages)))
-                    if len(opened) <= 2:
-                        found = max(found, play(p, q, (*entered, run), opened))
-        return found
-
-    return play(1.0, 1.0, (), ())
+def _hockey_stick(responses, one, other):
+    """The most of one·P − other·P' of randomised responses one after the other."""
+    pairs = {(one, other): 1}
+    for epsilon in responses:
+        right = 1.0 / (1.0 + math.exp(-epsilon))
+        fresh = {}
+        for (p, q), count in pairs.items():
+            for pair in ((p * right, q * (1 - right)), (p * (1 - right), q * right)):
+                place = (round(pair[0], 15), round(pair[1], 15))
+                fresh[place] = fresh.get(place, 0) + count
+        pairs = fresh
+    return sum(count * max(p - q, 0.0) for (p, q), count in pairs.items())
 
 
-def by(budget):
-    """The rule of a budget, as runs meet it."""
+def test_a_total_that_is_the_least_over_all_orders_is_no_rule():
+    """Stop by the exact composition and a two-stage play has 1.4 times δ; by sums less than δ."""
+    epsilon = 1.5
+    delta = max(
+        _hockey_stick([0.1, *[way] * times], 1.0, math.exp(epsilon))
+        for way, times in ((1.6, 1), (0.35, 10))
+    )
 
-    known = {}
+    def by_total(entered, run):
+        spent = [each.epsilon for each in (*entered, run)]
+        return epsilon_together(spent, None, delta=delta * (1.0 + 1e-6)) <= epsilon
 
-    def admits(entered, run):
-        told = ("id", "outcome", "epsilon", "delta", "ensemble")
-        key = tuple(tuple(getattr(each, name) for name in told) for each in (*entered, run))
-        if key not in known:
-            try:
-                budget.refuse([replace(each, budget=budget) for each in entered], [run])
-                known[key] = True
-            except UnreachableError:
-                known[key] = False
-        return known[key]
-
-    return admits
+    assert two_stages(by_total, epsilon) > 1.4 * delta
+    assert two_stages(by(Budget(epsilon, delta)), epsilon) <= delta
+    for order in (2.0, 4.0):
+        assert two_stages(by(Budget(epsilon, delta, order)), epsilon) <= delta
 
 
 MENU = [Response(0.3), Response(0.6, 0.02), Test(0.9, 0.03, 0.3)]
@@ -177,51 +110,21 @@ def test_the_games_notice_a_rule_that_forgets_what_is_open():
     assert value(MENU, forgetful, budget.epsilon, most=3) > 2.0 * budget.delta
 
 
-@dataclass(frozen=True)
-class InEnsemble:
-    """A run of an ensemble; the two laws differ only where the person's data reached it.
-
-    Attributes:
-        way: what it runs.
-        ensemble: its name.
-        inside: which ensembles the person's data reached.
-    """
-
-    way: Response | Test
-    ensemble: str
-    inside: str
-
-    @property
-    def stages(self):
-        return self.way.stages if self.ensemble in self.inside else _same(self.way.stages)
-
-    def run(self, name):
-        apart = DECLARED[self.ensemble]
-        return replace(self.way.run(name), ensemble=self.ensemble, disjoint_from=apart)
-
-
-def _same(stages):
-    """What is seen, and how likely, where both laws are the first one."""
-    return [
-        ((one, one), then if then in (None, "refused") else _same(then))
-        for (one, _), then in stages
-        if one
-    ]
-
-
 # Each month shares people with the one before it, and with no other.
 DECLARED = {"a": (), "b": (), "c": ("a",)}
 
 
-def in_months(inside, way):
-    return [InEnsemble(way, month, inside) for month in DECLARED]
+def in_months(inside, ways):
+    return [
+        InEnsemble(way, month, inside, apart) for month, apart in DECLARED.items() for way in ways
+    ]
 
 
 @pytest.mark.parametrize("budget", [Budget(0.6, 0.03), Budget(1.2, 0.05), Budget(1.5, 0.1, 3.0)])
 @pytest.mark.parametrize("inside", ["a", "b", "c", "ab", "bc"])
 def test_no_play_over_ensembles_exceeds_a_budget_for_anybody(budget, inside):
     """Queries and runs of each month may follow from all that other months released."""
-    menu = in_months(inside, Response(0.6, 0.02) if budget.order else Test(0.6, 0.03, 0.3))
+    menu = in_months(inside, [Response(0.6, 0.02)] if budget.order else [Test(0.6, 0.03, 0.3)])
     found = value(menu, by(budget), budget.epsilon, most=3)
     assert found <= budget.delta * (1.0 + 1e-9)
 
@@ -229,12 +132,32 @@ def test_no_play_over_ensembles_exceeds_a_budget_for_anybody(budget, inside):
 def test_disjoint_ensembles_share_a_budget_that_nobody_else_could():
     """Who was in two of them all the same pays for both: so a false declaration is no proof."""
     budget = Budget(0.6, 0.03)
-    spends = [InEnsemble(Response(0.6, 0.02), month, "") for month in "abc"]
+    spends = in_months("", [Response(0.6, 0.02)])
     first, last = (replace(spends[n].run(f"{n}"), budget=budget) for n in (0, 2))
     budget.refuse([first], [last])
     with pytest.raises(UnreachableError, match=r"the total would be 1\.2"):
         budget.refuse([first], [spends[1].run("1")])
-    assert value(in_months("ac", Response(0.6, 0.02)), by(budget), 0.6, most=2) > 2.0 * 0.03
+    assert value(in_months("ac", [Response(0.6, 0.02)]), by(budget), 0.6, most=2) > 2.0 * 0.03
+
+
+def test_whoever_leaves_one_ensemble_for_another_is_two_people():
+    """The laws of both ensembles then change, each the other way: the sum, and not the maximum."""
+    (right, wrong), *_ = (pair for pair, _ in Response(0.6).stages)
+    history = {(1, 0): (right * wrong, wrong * right), (1, 1): (right * right, wrong * wrong)}
+    assert max(math.log(p / q) for p, q in history.values()) == pytest.approx(1.2)
+
+
+def test_who_is_in_which_ensemble_must_not_follow_from_what_was_said():
+    """Sessions that tell beforehand whether they will give somebody away: the first to say so is
+    joined. Each session has δ for whoever is in it; this person is given away far more often.
+    """
+    delta, sessions, given_away = 0.02, 12, 0.0
+    for said in itertools.product((True, False), repeat=sessions):
+        chance = math.prod(delta if bad else 1.0 - delta for bad in said)
+        joined = next((place for place, bad in enumerate(said) if bad), 0)
+        given_away += chance * said[joined]
+    assert given_away == pytest.approx(1.0 - (1.0 - delta) ** sessions)
+    assert given_away > 10.0 * delta
 
 
 def test_sums_are_attained():

@@ -1,6 +1,7 @@
 """Ensembles that share nobody: who adds up, whole histories by exact laws, and the record."""
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,3 +270,69 @@ def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
         return pate.quote(votes, **asked).settings.target.epsilon
 
     assert target("november", "october") == 1.0 > target("october")
+
+
+def law(histogram, sigma):
+    """The chances of both labels of GNMax over two classes."""
+    first = 0.5 * math.erfc(-(histogram[0] - histogram[1]) / (2.0 * sigma))
+    return first, 1.0 - first
+
+
+def histories(months, plan, sigma):
+    """The chance of every history: two queries of one month, then two of the next.
+
+    The votes of the later month are on queries that follow from the labels of the earlier one.
+
+    Args:
+        months: of each month, the histogram that its teachers give to each of two queries.
+        plan: the query of the later month for every pair of labels.
+    """
+    early, late = months
+    found = {}
+    for labels in itertools.product((0, 1), repeat=4):
+        query = plan[labels[:2]]
+        chances = [law(early[n], sigma)[labels[n]] for n in (0, 1)]
+        chances += [law(late[query], sigma)[label] for label in labels[2:]]
+        found[labels] = math.prod(chances)
+    return found
+
+
+def lost(here, there, epsilon):
+    """The hockey-stick divergence of two laws, the larger one of both directions."""
+    pairs = ((here, there), (there, here))
+    return max(
+        sum(max(p[each] - math.exp(epsilon) * q[each], 0.0) for each in here) for p, q in pairs
+    )
+
+
+def two_labels(histograms, sigma):
+    """The chances of the labels of two queries of one month."""
+    first, second = (law(each, sigma) for each in histograms)
+    return {(i, j): first[i] * second[j] for i in (0, 1) for j in (0, 1)}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, None])
+def test_whole_histories_cost_whoever_is_in_one_month_what_that_month_costs(epsilon):
+    """Every history of every plan, in both directions; whoever is in both months pays more."""
+    sigma, delta = 1.5, 0.05
+    settings = told(pate.GNMax(3, 2, sigma2=sigma), 2, delta=delta)
+    run = Run.of(id="x", outcome=Outcome.LABELLED, time=None, settings=settings, answers=2)
+    claim = total_of([of("early", run=run), of("late", "early", run=run)])
+    assert (claim.epsilon, claim.delta) == (run.epsilon, delta)
+    at = claim.epsilon if epsilon is None else epsilon
+    one, other = ((2, 1), (1, 2)), ((1, 2), (2, 1))
+    asked = itertools.product((0, 1), repeat=2)
+    months = [
+        lost(two_labels([one[i], one[j]], sigma), two_labels([other[i], other[j]], sigma), at)
+        for i, j in asked
+    ]
+    assert epsilon is not None or max(months) <= delta
+    worst = dict.fromkeys(("early", "late", "both"), 0.0)
+    for plan in itertools.product((0, 1), repeat=4):
+        plan = dict(zip(itertools.product((0, 1), repeat=2), plan, strict=True))
+        for inside in worst:
+            changed = [other if inside in (month, "both") else one for month in ("early", "late")]
+            here, there = (histories(each, plan, sigma) for each in ((one, one), changed))
+            worst[inside] = max(worst[inside], lost(here, there, at))
+    assert max(worst["early"], worst["late"]) <= max(months) * (1.0 + 1e-12)
+    assert epsilon is None or worst["both"] > 1.1 * max(months)

@@ -153,3 +153,18 @@ def test_the_game_is_what_all_plans_come_to(rule):
     assert game.log_moment(order) == pytest.approx(math.log(best(0, 0, 1.0, 1.0, moment)))
     exact = best(0, 0, 1.0, 1.0, stick)
     assert exact - 1e-12 <= game.delta(epsilon) <= exact + 4e-4
+
+
+def test_a_rule_that_forgets_answers_is_seen_through():
+    teachers, parameters = CONFIDENT[0]
+    session = opened("confident", teachers, parameters)
+
+    class Forgetful(StopRule):
+        def left(self, asked, answers):
+            return super().left(asked, 0)
+
+    rule = session.rule
+    forgetful = Forgetful(rule.epsilon, rule.delta, rule.asks, rule.beyond)
+    game = Game(*Menu.of("confident", teachers, parameters).laws, forgetful)
+    order = rule.beyond.order
+    assert game.log_moment(order) > (order - 1.0) * (rule.epsilon - conversion(order))

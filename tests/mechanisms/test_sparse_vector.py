@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from divergences import hockey_stick
 from laws import epoch_law
@@ -166,3 +167,18 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k):
     assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
     assert (mechanism.label(confident, RunKey.of(1).rows(0, 1)) == 0).all()
+
+
+FALSE_ALARM = 1e-8
+
+
+@pytest.mark.parametrize("refusals", [1, 3, 20])
+def test_the_leak_is_paid_per_refusal_and_not_per_query(refusals):
+    """All rows turned: the first answered one gives everything away; its chance is exact."""
+    mechanism = sparse(8, 2, 1.0, 0.05, refusals)
+    counts, noise, times = np.tile([[4, 4]], (60, 1)), RunKey.of(11).rows(0, 1), 3000
+    caught = sum(bool((mechanism.label(counts, noise) != NO_LABEL).any()) for _ in range(times))
+    chance = 1.0 - (1.0 - mechanism.leak) ** refusals
+    assert binom.cdf(caught, times, chance) > FALSE_ALARM
+    assert binom.sf(caught - 1, times, chance) > FALSE_ALARM
+    assert chance <= refusals * mechanism.leak * (1.0 + 1e-12)

@@ -1,0 +1,152 @@
+"""Several labels a query, on whole graphs of small ensembles: every ballot of every teacher."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cached_property
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from divergences import renyi
+from graphs import Graph
+from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.votes.opening import open_votes
+from runs import single_curves
+
+LABELS = 2
+NONE, NO, YES = -1, 0, 1
+
+
+class Ensemble:
+    """All ways in which so many teachers may vote on one query; neighbours differ in one teacher.
+
+    A teacher's ballot is one of `kinds`, answers to every label; a file is a histogram of ballots.
+    """
+
+    def __init__(self, teachers, answers):
+        self.kinds = np.array(list(itertools.product(answers, repeat=LABELS)))
+        self.graph = Graph.of(teachers, len(self.kinds))
+
+    @cached_property
+    def pairs(self):
+        """(no, yes) of every file and label: [files, labels, 2]."""
+        said = [(self.kinds == answer).astype(int) for answer in (NO, YES)]
+        return np.stack([self.graph.histograms @ each for each in said], axis=2)
+
+    @property
+    def edges(self):
+        return self.graph.edges.T
+
+
+def laws_of(mechanism, counts):
+    """log Pr of every outcome of rows [rows, classes], with ⊥ last where there may be one."""
+    laplace = mechanism.name == "lnmax"
+    scale = mechanism.laplace_scale if laplace else mechanism.sigma2
+    chances = (laplace_argmax_law if laplace else gaussian_argmax_law)(counts, scale)
+    if mechanism.name != "confident":
+        return chances
+    answered = ndtr((counts.max(axis=1) - mechanism.threshold) / mechanism.sigma1)
+    laws = answers_law(answered, np.exp(chances))
+    return np.log(laws[:, laws.max(axis=0) > 0.0])
+
+
+CASES = [
+    (ConfidentGNMax(3, 2, threshold=2.2, sigma1=1.0, sigma2=1.2), 3.0, 0.1),
+    (ConfidentGNMax(3, 2, threshold=1.0, sigma1=3.0, sigma2=4.0), 8.0, 0.05),
+    (GNMax(3, 2, sigma2=1.5), 5.0, 0.05),
+    (GNMax(3, 2, sigma2=12.0), 20.0, 0.01),
+    (LNMax(3, 2, laplace_scale=1.5), 2.0, 0.1),
+]
+
+
+@pytest.fixture(scope="module", params=[(NO, YES), (NO, YES, NONE)], ids=["all vote", "missing"])
+def ensemble(request):
+    return Ensemble(3, request.param)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0].name}-{case[1]:g}")
+def case(request):
+    return request.param
+
+
+def per_pair(mechanism, order, ensemble):
+    """Costs [files, labels], curves [files, labels, distances] and their common ceiling."""
+    flat = ensemble.pairs.reshape(-1, 2)
+    table = mechanism.cost_table(order)
+    cells = mechanism.cells(mechanism.score(flat), table.grid)
+    curves, ceiling = single_curves(table, cells, mechanism.teachers + 2)
+    shape = ensemble.pairs.shape[:2]
+    return table.cost(cells).reshape(shape), curves.reshape(*shape, -1), ceiling
+
+
+def test_the_sum_over_labels_covers_every_pair_of_files(case, ensemble):
+    mechanism, order, _ = case
+    laws = laws_of(mechanism, ensemble.pairs.reshape(-1, 2))
+    laws = laws.reshape(*ensemble.pairs.shape[:2], -1)
+    # The law of all labels of a query together, outcome by outcome.
+    joint = (laws[:, 0, :, None] + laws[:, 1, None, :]).reshape(len(laws), -1)
+    np.testing.assert_allclose(np.exp(joint).sum(axis=1), 1.0, rtol=0, atol=1e-11)
+    here, there = ensemble.edges
+    exact = renyi(joint[here], joint[there], order)
+    cost = per_pair(mechanism, order, ensemble)[0]
+    bound = np.minimum(cost.sum(axis=1)[here], cost.sum(axis=1)[there])
+    np.testing.assert_array_less(exact, bound * (1.0 + 1e-9) + 1e-11)
+    # One label alone does not cover them: one teacher moves a vote in all labels at once.
+    each = renyi(laws[here], laws[there], order)
+    assert (exact > 1.5 * each.max(axis=1)).any()
+
+
+def test_sensitivities_of_the_sum(case, ensemble):
+    mechanism, order, beta = case
+    cost, curves, ceiling = (part for part in per_pair(mechanism, order, ensemble))
+    whole, bound = cost.sum(axis=1), curves.sum(axis=1)
+    here, there = ensemble.edges
+    assert np.all(np.abs(whole[here] - whole[there]) <= bound[here, 0] * (1.0 + 1e-12))
+    assert np.all(bound[here, :-1] <= bound[there, 1:] * (1.0 + 1e-9) + 1e-300)
+    distances = mechanism.teachers
+    ends = LABELS * ceiling
+    found = np.maximum(
+        (np.minimum(bound[:, :distances], ends) * np.exp(-beta * np.arange(distances))).max(axis=1),
+        ends * math.exp(-beta * distances),
+    )
+    assert (found[here] / found[there]).max() <= math.exp(beta) * (1.0 + 1e-9)
+
+
+SETS = [
+    (ConfidentGNMax(3, 4, threshold=2.2, sigma1=1.0, sigma2=1.2), 3.0),
+    (GNMax(3, 4, sigma2=1.5), 5.0),
+    (LNMax(3, 4, laplace_scale=1.5), 2.0),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "order"), SETS, ids=lambda case: getattr(case, "name", ""))
+def test_sets_of_labels_cover_every_pair_of_files(mechanism, order):
+    ensemble = Ensemble(3, (NO, YES))
+    counts = np.zeros((len(ensemble.graph.histograms), 4), dtype=np.int64)
+    for column, (first, second) in enumerate(ensemble.kinds.tolist()):
+        counts[:, first + 2 * second] += ensemble.graph.histograms[:, column]
+    laws = laws_of(mechanism, counts)
+    assert np.all(laws[:, :4] > -60.0)  # no set is impossible, whoever votes for it
+    table = mechanism.cost_table(order)
+    cost = table.cost(mechanism.cells(mechanism.score(counts), table.grid))
+    here, there = ensemble.edges
+    exact = renyi(laws[here], laws[there], order)
+    assert exact.max() > 1e-3
+    np.testing.assert_array_less(exact, np.minimum(cost[here], cost[there]) * (1.0 + 1e-9))
+
+
+def test_a_file_of_ballots_is_these_pairs():
+    """The reader and the graph above agree on what one query is."""
+    ensemble = Ensemble(3, (NO, YES, NONE))
+    files = np.array(
+        [np.repeat(ensemble.kinds, votes, axis=0) for votes in ensemble.graph.histograms]
+    )
+    with open_votes(files, layout="multilabel", teachers=3) as file:
+        counts = np.concatenate([batch.counts for batch in file.batches()])
+    np.testing.assert_array_equal(counts, ensemble.pairs.reshape(-1, 2))

@@ -194,6 +194,57 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     assert np.all(lone <= untied_lone * 1.0001)
 
 
+def coin_and_weight(teachers, threshold, sigma1, order):
+    """(1−p)^λ(1−p')^{1−λ} + p^λ p'^{1−λ} − 1 and p^λ p'^{1−λ} for v and v' = v + step."""
+    found = {}
+    for v, step in itertools.product(range(teachers + 1), (-1, 0, 1)):
+        p, q = ndtr((v - threshold) / sigma1), ndtr((v + step - threshold) / sigma1)
+        weight = p**order * q ** (1 - order)
+        found[v, v + step] = ((1 - p) ** order * (1 - q) ** (1 - order) + weight - 1.0, weight)
+    return found
+
+
+def moves(own, others, rests, teachers):
+    """(kind, v, v') of every vote from f to o, from o to f, and of f alone."""
+    for o, r in itertools.product(others, rests):
+        if own + o + r > teachers:
+            continue
+        v = max(own, o, r)
+        if own:
+            yield "giving", v, max(own - 1, o + 1, r)
+        if o:
+            yield "taking", v, max(own + 1, o - 1, r)
+    for r in rests:  # o is one of the rest
+        if own + r < teachers:
+            yield "lone", max(own, r), max(own + 1, r)
+        if own and own + r <= teachers:
+            yield "lone", max(own, r), max(own - 1, r)
+
+
+@pytest.mark.parametrize("threshold", [2.0, 8.0])
+def test_every_score_that_votes_may_reach_is_charged(threshold):
+    """Each count of o and of the rest within l losses and g gains, one by one."""
+    teachers, random, gains = 9, np.random.default_rng(4), np.arange(4)
+    known = coin_and_weight(teachers, threshold, 1.5, 3.0)
+    told = {"teachers": teachers, "threshold": threshold, "sigma": 1.5, "order": 3.0}
+    test, law = tied._Test.of(**told), np.ones((1, 1))
+    for own, other, rest in random.multinomial(teachers, (0.4, 0.3, 0.3), 25).tolist():
+        sides = tied._Sides(*(np.array([n]) for n in (own, other, rest)), law, 0)
+        for losses in range(4):
+            moment = 10.0 ** random.uniform(-2.0, 1.0, (1, gains.size))
+            reach = tied._Reach.of(sides, losses, gains, teachers=teachers)
+            for gained in gains.tolist():
+                there, m = own + losses - gained, moment[0, gained]
+                if not 0 <= there <= teachers:
+                    continue
+                others = range(max(other - losses, 0), other + gained + 1)
+                rests = range(max(rest - losses, 0), rest + gained + 1)
+                for kind, *scores in moves(there, others, rests, teachers):
+                    found = getattr(reach, kind)(test, moment)[0, gained]
+                    excess, weight = known[tuple(scores)]
+                    assert found >= (excess + weight * m) * (1.0 - 1e-9) - 1e-14
+
+
 def test_all_of_the_work_is_told():
     told = []
     rng = np.random.default_rng(2)

@@ -79,6 +79,10 @@ def test_what_lies_beyond_is_found_out_where_it_is_too_much():
         more = Beyond(**(vars(beyond) | {name: factor * getattr(beyond, name)}))
         fault = rule_fault(StopRule(rule.epsilon, rule.delta, rule.asks, more), CONFIDENT)
         assert fault is not None
+    # The proof of long rules needs that a query costs what is said, however small the budget is.
+    cheap = Beyond(**(vars(beyond) | {"test_cost": 0.99 * beyond.test_cost, "budget": 0.1}))
+    short = StopRule(rule.epsilon, rule.delta, rule.asks, cheap)
+    assert (rule_fault(short, CONFIDENT) or "").startswith("a query costs")
     alone = StopRule(rule.epsilon, rule.delta, rule.asks, beyond)
     assert rule_fault(alone, GNMAX) is not None
 

@@ -107,9 +107,9 @@ def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
 
 def test_distances_that_are_not_computed_have_the_worst_case():
     """So (P2) holds there, too, with more teachers than distances."""
-    mechanism, order = ConfidentGNMax(60, 3, threshold=40.0, sigma1=15.0, sigma2=16.0), 6.0
+    mechanism, order = ConfidentGNMax(100, 3, threshold=60.0, sigma1=20.0, sigma2=16.0), 6.0
     states = states_for(Bound.CONDITIONAL, mechanism, highest_order=order)
-    found = states.costs(order, states.of(mechanism, np.array([[60, 0, 0], [59, 1, 0]])))
+    found = states.costs(order, states.of(mechanism, np.array([[100, 0, 0], [99, 1, 0]])))
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0]
     assert found[47].max() < worst == found[48:].min()
     assert np.all(found[:-1] <= found[1:, ::-1])

@@ -14,6 +14,16 @@ from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
 from refusals import refusal
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_votes_of_one_record_leak_however_they_are_shared_out(k):
+    """Some name of the record comes out, whether its votes are for one name or for several."""
+    mechanism = OpenVocabulary(400, sigma2=20.0, threshold=70.0, teachers_per_record=k)
+    shared = {(k,), (1,) * k, (k - k // 2, k // 2), (1,) * (k - 1)}
+    for votes in shared:
+        below = ndtr((70.0 - np.array([n for n in votes if n])) / 20.0)
+        assert 1.0 - np.prod(below) <= mechanism.leak * (1.0 + 1e-9)
+
+
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_name_that_one_record_brings_in_leaks_on_every_query(k):
     mechanism = OpenVocabulary(20, 3, sigma2=2.0, threshold=9.0, teachers_per_record=k)

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import ParameterError, ReportError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Pair, Rows
 from pate_cli.disclosure.external import Stated
@@ -245,6 +245,13 @@ def test_a_target_or_its_refusal_comes_first_whatever_the_labels_cost():
         outcome = Outcome.LABELLED if passed else Outcome.REFUSED
         run = Run.of(settings=settings, id="a", time=None, outcome=outcome)
         assert (run.epsilon, run.counted) == (1.0, epsilon)
+
+
+def test_labels_above_their_target_are_no_report_without_a_test():
+    settings = told(GROUPED, queries=40, delta=DELTA, target=TargetPlan.of(0.5, delta=DELTA))
+    assert Cost.of(settings).own.epsilon > 0.5
+    with pytest.raises(ReportError, match="there was no test"):
+        report_of(run_facts(done_of(settings)))
 
 
 def test_no_group_is_above_the_headline():

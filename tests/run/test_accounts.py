@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import log_ndtr
 from laws import gaussian_argmax_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.tested_budget import passing_coin
+from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
@@ -44,7 +45,9 @@ def asked(monkeypatch):
     return found
 
 
-def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, max_answers=None):
+def drawn(
+    mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, max_answers=None, seed=1
+):
     """A run's test of these votes."""
     rows = len(counts) if queries is None else queries
     asked = told(mechanism, queries=rows, max_answers=max_answers, delta=plan.delta)
@@ -52,7 +55,18 @@ def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, m
     target = replace(plan, bound=bound).settled(mechanism, queries=rows, worst_case=worst)
     assert target.test_orders
     settings = replace(asked, target=target)
-    return release_test(CountsRows(counts), mechanism, settings, RunKey.of(1))
+    return release_test(CountsRows(counts), mechanism, settings, RunKey.of(seed))
+
+
+def test_the_coin_has_noise_of_its_own(monkeypatch):
+    fair = Coin(math.log(0.5), math.log(0.5))
+    monkeypatch.setattr(TargetPlan, "coin", lambda *_, **__: fair)
+    ties = np.tile([20, 20], (36, 1))
+    found = [drawn(GNMAX, ties, seed=seed) for seed in range(20)]
+    keys = [RunKey.of(seed) for seed in range(20)]
+    assert found == [not key.aside("coin").comes_up(fair.log_refuse) for key in keys]
+    assert found != [not key.rows(0, 1).comes_up(fair.log_refuse) for key in keys]
+    assert 2 < sum(found) < 18
 
 
 @dataclass(frozen=True)

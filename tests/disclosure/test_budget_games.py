@@ -205,6 +205,18 @@ def test_a_filter_has_room_for_more_than_sums():
     assert filtered[1] == pytest.approx(5.6e-5)
 
 
+def test_half_of_delta_has_room_for_the_rounding_of_all_noise():
+    """A draw is a double; what many of them leave open may be more than a tiny δ."""
+    mechanism = GNMax(20, 3, sigma2=4.0)
+    settings = told(mechanism, 10, delta=1e-5)
+    run = Run.of(id="a", outcome=Outcome.LABELLED, time=None, settings=settings)
+    runs = [replace(run, id=str(number)) for number in range(5)]
+    assert Budget(30.0, 1e-4, 8.0).spent(runs)[-1][1] == pytest.approx(5e-5)
+    tight = 1.5 * mechanism.smallest_delta(10)  # ten times as much is needed
+    with pytest.raises(UnreachableError, match="floating-point noise adds to delta"):
+        Budget(30.0, tight, 8.0).spent(runs)
+
+
 def test_what_is_left_never_grows_and_is_admitted():
     runs = [stated(f"{number}", 0.1, 10.0**-number) for number in range(3, 9)]
     for budget in (Budget(1.0, 0.01), Budget(3.0, 0.01, 8.0)):

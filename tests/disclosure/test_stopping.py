@@ -90,6 +90,8 @@ def test_what_lies_beyond_is_found_out_where_it_is_too_much():
 def test_a_delta_for_fewer_queries_is_a_fault():
     rule = stop_rule(CONFIDENT, epsilon=2.0, delta=1e-5)
     assert rule_fault(StopRule(rule.epsilon, 1e-12, rule.asks, None), CONFIDENT) is not None
+    long = StopRule(3.0, 1e-8, 5, Beyond(8.0, 1e-9, 0.1, 1.0))
+    assert (rule_fault(long, CONFIDENT) or "").startswith("delta is too small")
 
 
 @pytest.mark.parametrize(

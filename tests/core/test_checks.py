@@ -77,3 +77,16 @@ def test_orders_are_a_vector(shape):
     with pytest.raises(ParameterError) as caught:
         checks.check_orders(np.full(shape, 2.0))
     assert str(caught.value) == f"orders must be a non-empty vector, got shape {shape}"
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, "2"])
+def test_what_must_be_a_whole_number(value):
+    assert "must be a whole number of at least 1" in refusal(
+        ParameterError, checks.check_whole, "k", value
+    )
+
+
+@pytest.mark.parametrize("numbers", [(5, 3, 6), (5, 1, 1), (0, 3, 1), (5, 3, 0), (5, 3, 1.0)])
+def test_ensembles_that_are_none(numbers):
+    checks.check_ensemble(5, 3, 5)
+    refusal(ParameterError, checks.check_ensemble, *numbers)

@@ -15,7 +15,7 @@ from pate_cli.disclosure.cost import Cost, Pair, Rows
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.report import DataIndependent
+from pate_cli.disclosure.report import DataIndependent, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
@@ -245,6 +245,13 @@ def test_a_target_or_its_refusal_comes_first_whatever_the_labels_cost():
         outcome = Outcome.LABELLED if passed else Outcome.REFUSED
         run = Run.of(settings=settings, id="a", time=None, outcome=outcome)
         assert (run.epsilon, run.counted) == (1.0, epsilon)
+
+
+def test_rounds_are_private_if_all_of_them_are():
+    asked = {"queries": 40, "delta": DELTA}
+    rounds = [done_of(told(GROUPED, **asked, private=each)) for each in (True, False)]
+    for some, private in ((rounds[:1], True), (rounds, False), (rounds[::-1], False)):
+        assert report_of(ReportFacts(rounds=tuple(some))).private is private
 
 
 def test_labels_above_their_target_are_no_report_without_a_test():

@@ -13,7 +13,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.runs import Outcome, Run, Spent, total_of
+from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import scored_from_parameters
@@ -109,6 +109,8 @@ def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
     )  # fmt: skip
     with pytest.raises(LedgerError, match="the record does not contain"):
         total_of([labelled("a"), drawn])
+    with pytest.raises(LedgerError, match="the record does not contain"):
+        Budget(99.0, 1e-2, 4.0).spent([labelled("a"), drawn])
     known = replace(drawn, drawn_from=("round a",))
     assert total_of([labelled("a"), known]).epsilon > 0.0
 

@@ -197,3 +197,16 @@ def test_the_table_of_the_page_is_computed():
         for teacher, number in zip(head, told, strict=True):
             found = record_epsilon(epsilon=epsilon, delta=1e-5, teacher_epsilon=teacher)
             assert number == round_up(found)
+
+
+def test_what_a_forged_report_leaves_out_or_adds_is_found():
+    """A field that only one of two reports has is a difference, as is a list that is shorter."""
+    told = pate.aggregate(VOTES, "gnmax", **ASKED, **PRIVATE).report
+    plain = pate.aggregate(VOTES, "gnmax", **ASKED).report
+    assert pate.verify(told).holds
+    for forged in (
+        dataclasses.replace(told, record_epsilon=None),
+        dataclasses.replace(plain, record_epsilon=0.1),
+        dataclasses.replace(told, statements=told.statements[:-1]),
+    ):
+        assert not pate.verify(forged).holds

@@ -361,3 +361,15 @@ def test_memory_is_refused_to_neighbours_alike(monkeypatch):
         with pytest.raises(ParameterError, match="might need about"):
             ask(votes)
         assert not RECORD.exists()
+
+
+def test_a_run_that_was_entered_before_is_never_withdrawn(tmp_path):
+    """Also if it brings along other runs that the record does not have yet."""
+    record, pending = tmp_path / "r.json", replace(TRIED, outcome=Outcome.PENDING, budget=None)
+    Entry(RecordPlace.of(None, record=record), pending, budget=None).enter()
+    other = SpendRecord((replace(pending, id="other", round="other"),))
+    again = Entry(RecordPlace.of(None, record=record), pending, budget=None, beside=other)
+    again.enter()
+    with pytest.raises(VoteError), again.standing(until_read=True):
+        raise VoteError("no votes")
+    assert {run.id for run in SpendRecord.read(record).runs} == {pending.id, "other"}

@@ -250,8 +250,8 @@ def test_a_target_or_its_refusal_comes_first_whatever_the_labels_cost():
 def test_rounds_are_private_if_all_of_them_are():
     asked = {"queries": 40, "delta": DELTA}
     rounds = [done_of(told(GROUPED, **asked, private=each)) for each in (True, False)]
-    for some, private in ((rounds[:1], True), (rounds, False), (rounds[::-1], False)):
-        assert report_of(ReportFacts(rounds=tuple(some))).private is private
+    for each, private in ((rounds[:1], True), (rounds, False), (rounds[::-1], False)):
+        assert report_of(ReportFacts(rounds=tuple(each))).private is private
 
 
 def test_labels_above_their_target_are_no_report_without_a_test():

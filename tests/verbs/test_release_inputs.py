@@ -10,6 +10,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, UsageError
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.guarantee import sentence
 from pate_cli.verbs.signatures import verify
 
@@ -91,6 +92,16 @@ def test_what_claims_nothing_is_refused_by_name_or_said():
     with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(seeded)
     assert released(seeded, unverified=True).unsettled == ("inputs",)
+
+
+def test_runs_of_a_report_that_claims_nothing_have_no_promise_either(tmp_path):
+    """Though each of them would have one by itself."""
+    run = pate.aggregate(VOTES, "gnmax", **GIVEN, record=tmp_path / "r.json").report
+    unknown = report_of(dataclasses.replace(run.facts, recorded=False))
+    assert (run.claimed, unknown.claimed) == (True, False)
+    done = pate.release(unknown, unverified=True, record=tmp_path / "other.json")
+    assert done.report.unsettled == ("inputs",)
+    assert [run.promised for run in done.record.runs] == [False]
 
 
 def test_caveats_of_inputs_survive(tmp_path):

@@ -94,6 +94,12 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(k, counts, share
 TABLES: dict[int, object] = {}
 
 
+def test_the_test_of_real_scores_costs_more_than_that_of_whole_ones():
+    mechanism = InteractiveGNMax(20, 3, threshold=8.0, sigma1=1.0, sigma2=5.0)
+    found = mechanism.query_costs(np.array([3.0])).test
+    assert 1.0782 < found[0] < 1.079  # 1.0605 over whole scores; theory.md, 2.1
+
+
 def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
     shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
     mechanism = InteractiveGNMax(

@@ -4,11 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from divergences import hockey_stick
 from laws import named_argmax_law
 from many_rows import hockey_stick_of_rows
+from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import UnreachableError
 from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
 from refusals import refusal
@@ -32,6 +33,26 @@ def test_a_name_that_one_record_brings_in_leaks_on_every_query(k):
     for queries in (1, 5, 40):
         at_least = -np.expm1(queries * np.log1p(-comes_out))
         refusal(UnreachableError, mechanism.privacy, queries, 0.99 * at_least)
+
+
+ORDERS = 1.0 + np.geomspace(0.5, 200.0, 400)
+
+
+@pytest.mark.parametrize(("k", "together", "rdp"), [
+    (1, False, worst_argmax_rdp(sigma=20.0, classes=3, orders=ORDERS)),
+    (2, True, worst_argmax_rdp(sigma=10.0, classes=3, orders=ORDERS)),  # as one vote, twice as far
+    (2, False, 4.0 * ORDERS / 20.0**2),  # as the whole noisy histogram
+])  # fmt: skip
+def test_leaks_and_answers_share_delta(k, together, rdp):
+    """Names take most of δ, and what they leave is for the conversion."""
+    told = {"teachers_per_record": k, "votes_together": together}
+    high = k + 20.0 * -ndtri(9e-7 / (1 if together else k))
+    mechanism = OpenVocabulary(400, sigma2=20.0, threshold=high, **told)
+    left = 1e-5 - 10.0 * mechanism.leak
+    assert 0.0 < left < 4e-6
+    conversion = np.log1p(-1.0 / ORDERS) - np.log(left * ORDERS) / (ORDERS - 1.0)
+    wanted = float(np.min(10.0 * rdp + conversion))
+    assert mechanism.privacy(10, 1e-5).epsilon == pytest.approx(wanted, rel=2e-3)
 
 
 @pytest.mark.parametrize("k", [1, 2])

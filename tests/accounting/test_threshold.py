@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from checks_alone import threshold_rdp
 from divergences import exact_test
+from pate_cli.accounting.gaussian.noisy_max import worst_scores
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.threshold import (
     cell_moments,
     chain_rdp,
     pass_moments,
     worst_threshold_rdp,
 )
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from slices import tries
 
 
@@ -117,3 +120,14 @@ def test_overflow_ends_at_the_cap():
     found = threshold_rdp(np.array([5.0]), threshold=20.0, sigma=0.5, orders=orders)
     assert np.all(found[:, 0] <= orders / (2.0 * 0.5**2))
     assert np.all(found > 0.0)
+
+
+def test_a_whole_query_costs_what_its_worst_plurality_allows():
+    """v votes decide the test, and how often they can lose."""
+    mechanism = ConfidentGNMax(20, 2, threshold=15.0, sigma1=1.5, sigma2=3.0)
+    highest = worst_scores(teachers=20, classes=2, sigma=3.0)
+    answers = two_class_rdp(highest, sigma=3.0, orders=np.array([4.0]))[0]
+    tests = pass_moments(np.arange(21.0), threshold=15.0, sigma=1.5, order=4.0)
+    wanted = chain_rdp(tests, answers, cap=4.0 / (2.0 * 1.5**2)).max()
+    found = mechanism.query_costs(np.array([4.0])).whole[0]
+    assert found == pytest.approx(wanted, rel=1e-9)

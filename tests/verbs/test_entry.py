@@ -19,6 +19,7 @@ from pate_cli.core.errors import (
     ParameterError,
     PateError,
     UnreachableError,
+    UsageError,
     VoteError,
 )
 from pate_cli.core.noise import Noise, RunKey
@@ -373,3 +374,8 @@ def test_a_run_that_was_entered_before_is_never_withdrawn(tmp_path):
     with pytest.raises(VoteError), again.standing(until_read=True):
         raise VoteError("no votes")
     assert {run.id for run in SpendRecord.read(record).runs} == {pending.id, "other"}
+
+
+def test_a_budget_needs_a_record():
+    with pytest.raises(UsageError, match="needs a record"):
+        Entry(RecordPlace(), TRIED, budget=Budget(1.0))

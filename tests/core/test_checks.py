@@ -90,3 +90,8 @@ def test_what_must_be_a_whole_number(value):
 def test_ensembles_that_are_none(numbers):
     checks.check_ensemble(5, 3, 5)
     refusal(ParameterError, checks.check_ensemble, *numbers)
+
+
+@pytest.mark.parametrize("value", [1e-16, 1e16])
+def test_scales_beyond_all_sense_are_refused(value):
+    assert "must be between" in refusal(ParameterError, checks.check_scale, "sigma", value)

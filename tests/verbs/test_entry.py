@@ -16,6 +16,7 @@ import record_files
 from changes import unseen
 from pate_cli.accounting.gaussian import conditional
 from pate_cli.core.errors import (
+    LedgerError,
     ParameterError,
     PateError,
     UnreachableError,
@@ -379,3 +380,13 @@ def test_a_run_that_was_entered_before_is_never_withdrawn(tmp_path):
 def test_a_budget_needs_a_record():
     with pytest.raises(UsageError, match="needs a record"):
         Entry(RecordPlace(), TRIED, budget=Budget(1.0))
+
+
+def test_runs_for_other_neighbours_enter_no_record(tmp_path):
+    place = RecordPlace.of(None, record=tmp_path / "r.json")
+    Entry(place, TRIED, budget=None).enter()
+    settings = replace(TRIED.settings, target=None)
+    mechanism = {**settings.mechanism, "teachers_per_record": 2}
+    other = replace(TRIED, id="other", settings=replace(settings, mechanism=mechanism))
+    with pytest.raises(LedgerError, match="cannot share a total"):
+        Entry(place, other, budget=None)

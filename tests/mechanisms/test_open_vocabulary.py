@@ -52,7 +52,7 @@ def test_leaks_and_answers_share_delta(k, together, rdp):
     assert 0.0 < left < 4e-6
     conversion = np.log1p(-1.0 / ORDERS) - np.log(left * ORDERS) / (ORDERS - 1.0)
     wanted = float(np.min(10.0 * rdp + conversion))
-    assert mechanism.privacy(10, 1e-5).epsilon == pytest.approx(wanted, rel=2e-3)
+    assert mechanism.privacy(10, 1e-5).epsilon == pytest.approx(wanted, rel=3e-4)
 
 
 @pytest.mark.parametrize("k", [1, 2])

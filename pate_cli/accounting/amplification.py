@@ -11,7 +11,7 @@ Then for every event S and every ε' ≥ 0 with p > 0
   P[S] − e^{ε'} P'[S] ≤ p · sup over y, y' of (M(y)[S] − e^x M(y')[S]),
   x = log(1 + (e^{ε'} − 1)/p)
 
-(THEORY.md, section 25, which also has the premises). Suppose that a release is (ε, δ)-DP for a
+(THEORY.md, section 23, which also has the premises). Suppose that a release is (ε, δ)-DP for a
 teacher whose votes change in any way. Then it is (ε', δ)-DP for a record if x ≥ ε or p ≤ δ. This is
 true for every single event, so it also applies to an ex-post ε.
 

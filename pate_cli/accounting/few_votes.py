@@ -3,7 +3,7 @@
 Each voter has at most one vote on a query and at most K in all. Replace one voter, and let nobody
 else's votes change. A query on which neither the old nor the new voter has a vote has the same law
 for both vote files, so it costs nothing. On any other query a vote *moves* if both have one, and is
-*lone* if one of them has: it appears or goes missing (THEORY.md, section 26).
+*lone* if one of them has: it appears or goes missing (THEORY.md, section 21).
 
 If it is public who may vote on what (`assigned`), at most K queries are touched, and each of them
 counts as moved. If voters choose for themselves, j queries are moved and l are lone with 2j + l ≤

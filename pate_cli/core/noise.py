@@ -39,7 +39,7 @@ the guarantee
 - *the best of s* normal draws (`best_normal_from_words`) is one draw with the same cell. Its eta is
   below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws it is
   (`place_from_words`). The probabilities of this choice are only wrong by a factor of 1 ± s 2^-64,
-  so it adds to eta but to no cell. THEORY.md, section 12.2, derives both.
+  so it adds to eta but to no cell. THEORY.md, section 24.2, derives both.
 - *a published epsilon* has steps of 1e-4. Each step is an interval of its draw, and an event may
   contain or omit each of them. Their number depends on the width of the release, which is secret.
   So the draw takes two words (`fine_normal_from_words`) and has cells of 2^-128: 2^63 steps with
@@ -47,7 +47,7 @@ the guarantee
   the ends of a step by at most 2^-49 M, where M is the size of the terms that are added, in nats.
   It changes the mass of a step by a share of at most 1e-8 M, because no release is narrower than
   `NARROWEST`. If the standard deviation is 0.001 nats or more, this share is at most 2e-10 M. The
-  proof is in THEORY.md, section 12.4.
+  proof is in THEORY.md, section 24.4.
 
 The additive part is *not* negligible compared with a small delta. `smallest_delta` is ten times
 this part, at the eps of the labels for all votes plus one (which leaves room for a sanitized draw),

@@ -91,7 +91,7 @@ def group_guarantees(
     """Return the ε of every group of teachers: the headline, or its own worst case if smaller.
 
     A record of group g changes at most K_g votes. So the cost of the labels is computed again for
-    K_g votes; draws and external parts count in full (THEORY.md, section 15).
+    K_g votes; draws and external parts count in full (THEORY.md, section 19).
 
     Args:
         groups: the groups of the teachers.

@@ -113,7 +113,7 @@ class Ledger(Result):
 
         The costs depend on the votes, and later rounds may be chosen after seeing earlier labels.
         So the sum is not an RDP cost. It is an ex-post bound at one order that was fixed beforehand
-        (THEORY.md, section 4).
+        (THEORY.md, section 6).
 
         Raises:
             LedgerError: analyses, deltas, orders, teachers per record or groups differ, or a round

@@ -3,17 +3,17 @@
 All of this is public and contains nothing of the votes. The cost of a run follows from its other
 fields. Records state it too, for their readers, and `verify` computes it again.
 
-Several runs have two totals with different premises (THEORY.md, section 20):
+Several runs have two totals with different premises (THEORY.md, section 15):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
   depended on earlier results. It is `Cost.together` of all runs. If runs are chosen after seeing
   results, a game with randomised response reaches 1.4 times the stated δ, so no budget uses this
   total.
 - *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They need
-  no such premise (section 20.2), so budgets use them to admit runs and to show what is left.
+  no such premise (section 15.2), so budgets use them to admit runs and to show what is left.
 
 If the holder declares that no person's data reached two ensembles, their costs do not add up. Every
-total, sum and budget is then the largest one of any single person (section 20.4).
+total, sum and budget is then the largest one of any single person (section 15.4).
 """
 
 from __future__ import annotations
@@ -381,7 +381,7 @@ class Spent(Figure):
         # A draw from ledgers uses the votes of other runs, so it states no training itself.
         training = training_of([run.settings for run in runs if run.draw is None])
         if any(len({run.ensemble for run in part}) > 1 for part in _of_each(told)):
-            training = None  # a record may reach a teacher of each ensemble (section 25.2)
+            training = None  # a record may reach a teacher of each ensemble (section 23.2)
         record = None if training is None else training.amplified(found.epsilon, found.delta)
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
 
@@ -418,7 +418,7 @@ def people_of(
     """Return sets of ensembles such that the data of every person reached no more than one set.
 
     For every ensemble, the set has this ensemble and all earlier ones that are not declared
-    disjoint from it (THEORY.md, section 20.4). Sets that are part of other sets are left out. None
+    disjoint from it (THEORY.md, section 15.4). Sets that are part of other sets are left out. None
     is in all sets: it stands for runs without an ensemble, which count for everybody.
 
     Args:

@@ -100,7 +100,7 @@ class GNMax(OneScoreMechanism):
 
         Among the s classes without votes, only the class with the largest noise can win, and each
         class has the largest noise with equal probability. So one draw gives this noise and another
-        draw the class, for any s (THEORY.md, section 3.9). A class with votes uses the word of its
+        draw the class, for any s (THEORY.md, section 5.9). A class with votes uses the word of its
         place among such classes.
 
         Raises:

@@ -48,7 +48,7 @@ class InteractiveGNMax(ConfidentGNMax):
 
     The predictions are public, but the student was trained on labels of the same teachers. So the
     cost of this round adds to the cost of earlier rounds. Their sum is an ex-post guarantee at one
-    Rényi order that was fixed before the first label (THEORY.md, section 4).
+    Rényi order that was fixed before the first label (THEORY.md, section 6).
 
     Attributes:
         confidence: γ in [0, 1].

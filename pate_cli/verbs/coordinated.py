@@ -6,7 +6,7 @@ Therefore all teachers use the same clocks. The clock of token j rings after E_j
 exponential with mean 1, and a teacher votes for the token whose clock rings first. It votes for
 token j with probability p_j. Two teachers cast the same vote with probability at least
 (1 − TV)/(1 + TV), where TV is the total variation distance between their distributions. THEORY.md,
-section 24, has the proofs.
+section 22, has the proofs.
 
 **Clocks are public; they are not the noise that protects privacy.** A vote is a function of the
 teacher's own distribution and of numbers that everybody may know. So one teacher still moves only

@@ -152,7 +152,7 @@ def test_the_account_does_not_depend_on_the_order_of_runs():
     assert max(totals) - min(totals) < 1e-9
 
 
-# --- THEORY.md, section 20, by exact laws --------------------------------------------------------
+# --- THEORY.md, section 15, by exact laws --------------------------------------------------------
 
 
 def leaky(epsilon, delta, refusal, chance):

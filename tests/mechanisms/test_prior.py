@@ -130,7 +130,7 @@ def test_a_weight_that_is_no_number_of_votes_is_refused(weight):
 
 
 def test_a_weight_is_at_most_a_hundred_times_the_teachers():
-    """Round-off of the noise grows with counts in units of it (THEORY.md, section 12.2)."""
+    """Round-off of the noise grows with counts in units of it (THEORY.md, section 24.2)."""
     assert GNMax(5, 3, sigma2=1.0, prior_weight=500).most_votes == 505
     with pytest.raises(ParameterError, match="at most 100 times the 5 teachers, got 501"):
         GNMax(5, 3, sigma2=1.0, prior_weight=501)

@@ -4,7 +4,7 @@
 vector of length √2. So (M(n), M(n')) is a post-processing of (N(0, 1), N(μ, 1)), μ = √2/σ, and
 there is a function κ(x) = Pr[the outcome is not i* | x] with E κ = q = Pr[M(n) ≠ i*].
 
-**Bound** (THEORY.md, section 3). a^λ b^{1−λ} is jointly convex and homogeneous, so the losing
+**Bound** (THEORY.md, section 5). a^λ b^{1−λ} is jointly convex and homogeneous, so the losing
 outcomes together contribute at most ∫ κ φ^λ φ_μ^{1−λ}. The winner contributes (1−q)^λ (1−Q)^{1−λ}
 with Q = ∫ κ φ_μ. The sum is convex in κ. A maximiser κ also maximises the linearised sum, whose
 superlevel sets are the outside of an interval. So the worst κ is the indicator of two tails with

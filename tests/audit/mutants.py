@@ -1,8 +1,8 @@
 """Planted changes that break a promise: which of them do the tests notice?
 
-mutants.toml lists, for each file of the package, the tests that cover it and the changes: why a
-change is unsound, the text that is replaced, and the new text. A change of its own may name other
-tests. `equivalent` lists changes that break no promise, each with the reason; they are not run.
+mutants.toml lists, for each file of the package, the tests that cover it and the changes: why one
+is unsound, the old text and the new, and perhaps tests of its own. `equivalent` lists changes that
+break no promise, each with the reason; they are not run.
 
 The tests run on a copy of the tree with one change at a time. If none fails, they run again with
 every case of which the suite takes some. A change is caught if a test fails, or if the tests do not
@@ -48,13 +48,9 @@ _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILIN
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a file of the package.
+    """One change of a file of the package, and the tests that must notice it, below tests.
 
-    Attributes:
-        module: the path of the file in the package.
-        why: what becomes unsound, or why nothing does.
-        old, new: the text that occurs once, and the text that replaces it.
-        tests: files or folders of tests, below tests; empty for an equivalent change.
+    `why` says what becomes unsound; for an equivalent change, which has no tests, why nothing does.
     """
 
     module: str
@@ -65,13 +61,12 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The file and the reason."""
         return f"{self.module}: {self.why}"
 
 
 @dataclass(frozen=True)
 class Found:
-    """How the tests ended with a change: by a failed test, after too long, or not at all."""
+    """How the tests ended with a change: `caught` by a test, `SURVIVED`, or `hangs`."""
 
     mutant: Mutant
     word: str
@@ -116,12 +111,11 @@ def run_tests(
 
 
 def _pytest(copy: Path, tests: list[str], every: bool, said: Path) -> None:
-    """Run tests of a copy in a process of its own, which has not imported the package yet."""
+    """Run tests of a copy in a process that has not imported the package yet."""
     os.setsid()
     os.chdir(copy)
     with said.open("w") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+        _ = [os.dup2(file.fileno(), number) for number in (1, 2)]
     paths = [str(copy), str(copy / "tests"), str(copy / "tests" / "support")]
     sys.path[:0], sys.dont_write_bytecode = paths, True
     os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -132,10 +126,9 @@ def _pytest(copy: Path, tests: list[str], every: bool, said: Path) -> None:
 def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
     """Plant a change in the copy, run its tests, and restore the file."""
     file, began = copy / "pate_cli" / mutant.module, time.monotonic()
-    before = file.read_bytes()
+    before, tests = file.read_bytes(), [f"tests/{each}" for each in mutant.tests]
     plant(copy / "pate_cli", mutant.module, mutant.old, mutant.new)
     try:
-        tests = [f"tests/{each}" for each in mutant.tests]
         code, output = run_tests(copy, tests, limit, every=False)
         if code == 0:
             code, output = run_tests(copy, tests, limit)
@@ -143,13 +136,12 @@ def tried(mutant: Mutant, copy: Path, limit: float) -> Found:
         return Found(mutant, "hangs", time.monotonic() - began)
     finally:
         file.write_bytes(before)
-    seconds = time.monotonic() - began
     if code == 0:
-        return Found(mutant, "SURVIVED", seconds)
+        return Found(mutant, "SURVIVED", time.monotonic() - began)
     failed = _FAILED.search(output)
     if failed is None:
         raise RuntimeError(f"{mutant.name}: pytest ended with {code}\n{output[-2000:]}")
-    return Found(mutant, "caught", seconds, failed[1])
+    return Found(mutant, "caught", time.monotonic() - began, failed[1])
 
 
 def all_tried(mutants: Iterable[Mutant], workers: int, limit: float) -> Iterator[Found]:
@@ -166,11 +158,11 @@ def all_tried(mutants: Iterable[Mutant], workers: int, limit: float) -> Iterator
             finally:
                 copies.put(copy)
 
-        failed = set()
+        failed = {""}
         for found in pool.map(one, mutants):
             failed.add(found.test)
             yield found
-        proof = sorted(failed - {""})
+        proof = sorted(failed)[1:]
         code, output = run_tests(copies.get(), proof) if proof else (0, "")
         if code:
             raise RuntimeError(f"a test fails without any change\n{output[-2000:]}")
@@ -183,28 +175,23 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only the first of so many changes")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each change")
-    parser.add_argument("--tests", nargs="*", help="run these instead of the tests in the table")
     asked = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     _PROCESSES.set_forkserver_preload([*_IMPORTED])
     wanted, equivalent = mutants_of()
     wanted = [each for each in wanted if asked.word in each.name][:: asked.every]
-    if asked.tests:
-        wanted = [Mutant(m.module, m.why, m.old, m.new, tuple(asked.tests)) for m in wanted]
-    ended = []
+    words = []
     for found in all_tried(wanted, asked.workers, asked.limit):
-        ended.append(found)
+        words.append(found.word)
         if found.word != "caught" or asked.word:
-            sys.stdout.write(f"{found.word} ({found.seconds:.0f} s): {found.mutant.name}\n")
-            sys.stdout.write(f"    {found.test}\n" if found.test and asked.word else "")
-            sys.stdout.flush()
+            told = f"{found.word} ({found.seconds:.0f} s): {found.mutant.name}\n    {found.test}"
+            print(told, flush=True)  # noqa: T201 - the output of a script
     for each in equivalent:
         sys.stdout.write(f"equivalent: {each.name}\n")
-    words = [found.word for found in ended]
-    survived = words.count("SURVIVED")
+    survived, hang = words.count("SURVIVED"), words.count("hangs")
     sys.stdout.write(
-        f"{len(ended)} changes ran: {len(ended) - survived} caught ({words.count('hangs')} because "
-        f"the tests did not end), {survived} survived. {len(equivalent)} more are equivalent.\n"
+        f"{len(words)} changes ran: {len(words) - survived} caught ({hang} because the tests did "
+        f"not end), {survived} survived. {len(equivalent)} more are equivalent.\n"
     )
     raise SystemExit(1 if survived else 0)
 

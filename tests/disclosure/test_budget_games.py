@@ -16,7 +16,9 @@ import pytest
 from audit.budget_games import InEnsemble, Response, Test, by, value
 from pate_cli.accounting.composition import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
-from pate_cli.disclosure.runs import Budget, Outcome, plain_sums
+from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
+from pate_cli.mechanisms.gnmax import GNMax
+from some_runs import told
 
 
 def stated(name, epsilon, delta=0.0):

@@ -31,8 +31,8 @@ from pate_cli.planning.rule import TestedTarget, served_by
 from pate_cli.planning.search import Candidate, Tuning, least
 from pate_cli.planning.vote_model import VoteModel
 
-# Rows of a file, evenly spaced, that a coarse search looks at.
-_COARSE = 10_000
+# Rows of a file, evenly spaced, that a coarse search looks at; and the least ε that is told apart.
+_COARSE, _LEAST = 10_000, 1e-4
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class Goal:
             answers: the expected number of answers.
             agreement: the share of answers that equals the plurality.
         """
-        served = np.log(answers + 1e-3) if self.answers is None else -np.log(epsilon)
+        least = np.maximum(epsilon, _LEAST)
+        served = np.log(answers + 1e-3) if self.answers is None else -np.log(least)
         return served + served_by(agreement, self.min_agreement)
 
     def met_by(self, found: Found) -> bool:
@@ -353,29 +354,36 @@ _AROUND = 3
 # Numbers of rows that are tried, pluralities among which a row is most expensive, and caps in
 # standard deviations above the mean.
 _TRIED_ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
-_SHRINK, _OUT_OF_REACH = 0.999, -9.0
+_SHRINK, _NOISIER, _OUT_OF_REACH = 0.999, 1.005, -9.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """Worst-case costs of rows and answers at some orders, [orders] each, nats."""
+    """Worst-case costs of rows and answers at some orders, [orders] each, nats.
+
+    If teachers vote on few queries, `most` rows and answers cost as much as any number of them.
+    """
 
     conversion: Floats
     test: Floats
     answer: Floats
     whole: Floats
+    most: float = math.inf
 
     def epsilons(self, rows: Ints, caps: Floats) -> Floats:
         """Return ε of these numbers of rows and answers at each order, [rows, orders]."""
+        rows, caps = np.minimum(rows, self.most), np.minimum(caps, self.most)
         rdp = np.multiply.outer(rows, self.test) + np.multiply.outer(caps, self.answer)
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
         """Return the most answers under ε, below 1 if even one is too many, [rows]."""
-        room = epsilon - self.conversion - np.multiply.outer(rows, self.test)
+        paid = np.minimum(rows, self.most)
+        room = epsilon - self.conversion - np.multiply.outer(paid, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
-        whole = (np.multiply.outer(rows, self.whole) + self.conversion).min(axis=-1)
-        return np.asarray(np.where(whole <= epsilon, rows, np.minimum(caps, rows)))
+        whole = (np.multiply.outer(paid, self.whole) + self.conversion).min(axis=-1)
+        every = (whole <= epsilon) | (caps >= self.most)
+        return np.asarray(np.where(every, rows, np.minimum(caps, rows)))
 
 
 class CappedVotes(Pricing):
@@ -402,13 +410,20 @@ class CappedVotes(Pricing):
         best, cap = self._best(self.votes, settings, self._exact(settings))
         mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
         while cap >= 1:
-            epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
+            epsilon = worst_case_epsilon(
+                mechanism, rows=rows, max_answers=cap, delta=goal.delta, few=self.votes.few
+            )
             if goal.epsilon is None or epsilon <= goal.epsilon:
-                target = TargetPlan.of(epsilon, delta=goal.delta)
+                # With very much noise δ covers the whole cost, and no ε is left.
+                target = TargetPlan.of(max(epsilon, _LEAST), delta=goal.delta)
                 told = forecast(self.votes, mechanism, target, rows=rows, max_answers=cap)
                 capped = {"max_answers": cap} if cap < rows else {}
                 stated = {"release": goal.release.value, **capped, **if_dear(told.worst_case)}
                 return Found(goal, told, stated)
+            if self.votes.few is not None:  # then fewer rows do not cost less, but more noise does
+                settings = settings.scaled(_NOISIER)
+                mechanism = self.votes.mechanism(settings)
+                continue
             cap = min(cap - 1, int(cap * _SHRINK))
             rows = cap if whole else rows
         return None
@@ -439,7 +454,7 @@ class CappedVotes(Pricing):
                 caps = _least_caps(mean, sd, rows, goal.answers)
             used = np.maximum(caps, 1.0)
             answers = np.where(used >= rows, mean, capped_mean(mean, sd, used))
-            epsilon = np.maximum(costs.epsilons(rows, used).min(axis=-1), 1e-9)
+            epsilon = costs.epsilons(rows, used).min(axis=-1)
             merit = goal.merit(epsilon, answers, agreement)
             merit = np.where(caps >= 1.0, merit, _OUT_OF_REACH - used / used[-1])
             holds = (caps >= 1.0) & (agreement >= goal.min_agreement)
@@ -454,7 +469,8 @@ class CappedVotes(Pricing):
 
         A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer; other coins cost less.
         """
-        most, answer = float(self.votes.teachers + settings.prior_weight), 2.0 / settings.sigma2**2
+        few, weight = self.votes.few, settings.prior_weight
+        most, answer = float(self.votes.usual_votes + weight), 2.0 / settings.sigma2**2
         largest = np.linspace(most / 2.0, most, _PLURALITIES)
         whole = _fairness((2.0 * largest - most) / (settings.sigma2 * np.sqrt(2.0))) * answer
         test, above = 0.0, 1.0
@@ -463,7 +479,8 @@ class CappedVotes(Pricing):
             whole, above = _fairness(z) * test + ndtr(z) * whole, self._above
         slope = self.votes.teachers_per_record**2 * _ORDERS / np.pi
         conversion = conversion_cost(_ORDERS, delta=self.goal.delta)
-        return _Costs(conversion, slope * test, slope * answer, slope * above * float(whole.max()))
+        costs = slope * test, slope * answer, slope * above * float(whole.max())
+        return _Costs(conversion, *costs, math.inf if few is None else few.votes)
 
     def _exact(self, settings: Tuning) -> _Costs:
         """Return the costs that a run is charged, at orders around the best quick order."""
@@ -473,13 +490,19 @@ class CappedVotes(Pricing):
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
         mechanism, orders = self.votes.mechanism(settings), _ORDERS[near]
         argmax = self.votes.mechanism(replace(settings, threshold=None, sigma1=None))
-        answer = argmax.worst_rdp(queries=1, answers=1, orders=orders)
+        few = self.votes.few
+        rows, share = (1, 1) if few is None else (2 * few.votes, few.votes)
+
+        def worst(mechanism: ScoredMechanism, answers: int) -> Floats:
+            found = mechanism.worst_rdp(queries=rows, answers=answers, orders=orders, few=few)
+            return found / share
+
+        answer = worst(argmax, rows)
         whole, test = answer, np.zeros(orders.size)
         if settings.threshold is not None:
-            whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-            test = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
+            whole, test = worst(mechanism, rows), worst(mechanism, 0)
             self._above *= float(whole[0] / quick.whole[near][0])
-        return _Costs(quick.conversion[near], test, answer, whole)
+        return _Costs(quick.conversion[near], test, answer, whole, quick.most)
 
 
 def _fairness(z: Floats) -> Floats:

@@ -231,7 +231,7 @@ class _Rounds:
     def _new_search(self) -> Search:
         return Search(
             self._pricing.look,
-            votes=self._pricing.votes.teachers,
+            votes=self._pricing.votes.usual_votes,
             given=self._given,
             weights=self._pricing.votes.guesses is not None,
             margin=_MARGIN,

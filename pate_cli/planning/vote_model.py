@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 
+from pate_cli.accounting.few_votes import Few
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     Floats,
@@ -80,6 +81,7 @@ class VoteModel:
         votes_together: whether these k votes belong to one teacher.
         prior_weight: votes of a public prior on each query.
         alone: the teachers' own votes if a prior votes, too; None if `counts` are these.
+        few: for a file, the limit on the votes of one teacher; None if there is no limit.
         guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
             classes, [rows, classes]; None without a prior.
     """
@@ -93,6 +95,7 @@ class VoteModel:
     votes_together: bool = False
     prior_weight: int = 0
     alone: Histograms | None = None
+    few: Few = None
     guesses: Ints | Floats | None = None
     _weighted: dict[int, VoteModel] = field(default_factory=dict, init=False, repr=False)
     _known: dict[tuple[bool, float], Floats] = field(default_factory=dict, init=False, repr=False)
@@ -121,6 +124,11 @@ class VoteModel:
     def most_votes(self) -> int:
         """Return the most votes that a query can have: teachers and prior."""
         return self.teachers + self.prior_weight
+
+    @property
+    def usual_votes(self) -> int:
+        """Return the scale of good thresholds: τ, or the largest count if teachers vote on few."""
+        return self.teachers if self.few is None else int(self.largest_two[0].max())
 
     @property
     def middle(self) -> Ints:

@@ -206,11 +206,6 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
         if choice.listed:
             file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
-        if file.facts.voting is not None and "votes_per_teacher" not in asked:
-            raise UsageError(
-                "`tune` cannot search for teachers who vote on few queries; `plan` finds noise for "
-                "them, and `cost` prices settings on these votes"
-            )
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = _with_prior(file, asked, queries)

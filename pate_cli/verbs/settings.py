@@ -36,6 +36,8 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
     if asked["votes_per_teacher"] is not None:
         if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
             raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
+        if asked["answers"] is not None:
+            raise UsageError("`votes_per_teacher` and `answers` contradict each other")
         if MechanismName(asked["mechanism"]) is not MechanismName.GNMAX:
             raise UsageError("a plan with `votes_per_teacher` needs `mechanism` gnmax")
         return plan_voters(asked)
@@ -103,6 +105,13 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     kinds = _KINDS if release is None else (ReleaseKind(release),)
     model, basis = _made_up(asked) if votes is None else _model(asked)
+    if model.few is not None:
+        if release not in (None, ReleaseKind.NONE):
+            raise UsageError(
+                "for teachers who vote on few queries, `tune` finds settings with `release` none "
+                "only; pate cost computes the chance of a target"
+            )
+        kinds = (ReleaseKind.NONE,)
     found = tuned_on(
         model,
         [
@@ -170,6 +179,7 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
             file.teachers,
             teachers_per_record=mechanism.teachers_per_record,
             votes_together=mechanism.votes_together,
+            few=request.few(),
             guesses=np.concatenate(guesses) if guesses else None,
         )
         basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}

@@ -326,6 +326,8 @@ def tune(
     accept_unmatched: bool = False,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    votes_per_teacher: Count | None = None,
+    assigned: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
     progress: Callable[..., None] | bool | None = None,

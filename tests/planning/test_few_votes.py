@@ -158,12 +158,27 @@ def test_what_has_no_proof_is_refused(verb):
     assert told == "`votes_per_teacher` cannot be used with interactive"
 
 
-def test_votes_that_are_open_keep_their_limit_and_tune_refuses_them():
+def test_votes_that_are_open_keep_their_limit():
     with pate.open_votes(VOTES, **READ) as votes:
         found = pate.cost(votes, "gnmax", sigma2=12.0)
         assert found.epsilon == pate.cost(VOTES, "gnmax", **SAID).epsilon
-        told = refusal(UsageError, pate.tune, votes, target_epsilon=1)
-        assert told.startswith("`tune` cannot search for teachers who vote on few queries")
+
+
+@pytest.mark.parametrize("goal", [{"target_epsilon": 3.0}, {"answers": 20}])
+@pytest.mark.parametrize("mechanism", ["gnmax", "confident"])
+def test_what_tune_finds_is_what_a_run_costs(goal, mechanism):
+    """All rows together cost no more than those of one voter, so noise alone decides."""
+    found = pate.tune(VOTES, mechanism=mechanism, min_agreement=0.95, **goal, **READ)
+    told = pate.quote(VOTES, **READ, **found.settings)
+    assert told.epsilon == found.best.forecast.epsilon <= goal.get("target_epsilon", 50.0)
+    assert found.best.forecast.expected_answers[0] >= goal.get("answers", 5) * (1 - 1e-9)
+    dear = pate.quote(VOTES, **{**READ, "votes_per_teacher": None}, **found.settings)
+    assert dear.epsilon > told.epsilon
+
+
+def test_tune_finds_no_target_for_few_votes():
+    told = refusal(UsageError, pate.tune, VOTES, target_epsilon=1, release="target", **READ)
+    assert "`tune` finds settings with `release` none only" in told
 
 
 def test_a_budget_of_open_votes_is_no_target_either(tmp_path):

@@ -11,6 +11,7 @@ from pate_cli.accounting.divergence import (
     bernoulli_excess,
     certified_supremum,
     excess_moment,
+    renyi_divergence,
 )
 from slices import tries
 
@@ -143,3 +144,21 @@ def test_a_cell_without_a_bound_is_never_dropped():
     found = search(sometimes, most_cells=50_000)
     assert np.all((found >= true) & (found <= true * (1.0 + 1.01e-4)))
     assert np.all(np.isinf(search(sometimes, most_cells=100)))
+
+
+@given(
+    weights=st.lists(st.tuples(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0)), min_size=2, max_size=6),
+    lam=st.floats(1.05, 40.0),
+)
+def test_divergences_against_their_definition(weights, lam):
+    p, q = np.array(weights).T
+    p, q = p / p.sum(), q / q.sum()
+    pairs = list(zip(p, q, strict=True))
+    with mp.workdps(50):
+        power = sum(mp.mpf(a) ** lam * mp.mpf(b) ** (1 - mp.mpf(lam)) for a, b in pairs)
+        # float64 weights do not sum to one exactly; the definition is taken of the normalised.
+        power /= mp.fsum(map(mp.mpf, p)) ** lam * mp.fsum(map(mp.mpf, q)) ** (1 - mp.mpf(lam))
+        true = float(mp.log(power) / (mp.mpf(lam) - 1))
+    found = float(renyi_divergence(np.log(p), np.log(q), order=lam))
+    assert found == pytest.approx(true, rel=1e-9, abs=1e-14)
+    assert float(renyi_divergence(np.log(p), np.log(p), order=lam)) == 0.0

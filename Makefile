@@ -11,6 +11,8 @@ LINTS  := $(VENV)/.lints
 PYTEST  = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 \
           MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 \
           $(BIN)/python -m pytest --quiet -n 2 --dist worksteal
+# Without a word on tests that take long.
+PATIENT = $(PYTEST) --override-ini=faulthandler_timeout=0
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: setup demo test lint docs
@@ -99,7 +101,7 @@ mutants: $(STAMP)
 .PHONY: fuzz
 
 fuzz: $(STAMP)
-	PATE_FUZZ=$(or $(ROUNDS),1000) $(PYTEST) tests/fuzz/test_fuzz.py -k 'read_or_refused and $(or $(CASE),test)'
+	PATE_FUZZ=$(or $(ROUNDS),1000) $(PATIENT) tests/fuzz/test_fuzz.py -k 'read_or_refused and $(or $(CASE),test)'
 
 # Runs, releases and sessions on a disk that fails: HISTORIES of them, or one SEED again, step by
 # step; tests/histories/README.md.
@@ -111,7 +113,7 @@ histories: $(STAMP)
 ifdef SEED
 	PYTHONPATH=.:tests $(BIN)/python -c "$(ONE)"
 else
-	PATE_HISTORIES=$(or $(HISTORIES),100000) $(PYTEST) tests/histories -k promised
+	PATE_HISTORIES=$(or $(HISTORIES),100000) $(PATIENT) tests/histories -k promised
 endif
 
 # Every leaf of reports forged, singly and consistently; tests/forgeries/README.md.
@@ -124,7 +126,7 @@ forgeries: $(STAMP)
 .PHONY: kills
 
 kills: $(STAMP)
-	PATE_EVERY=1 PATE_KILLS=$(or $(KILLS),200) $(PYTEST) tests/kills
+	PATE_EVERY=1 PATE_KILLS=$(or $(KILLS),200) $(PATIENT) tests/kills
 
 # Whole-process times on made-up votes of up to ROWS rows, beside the table that is kept: fails where a
 # line is slower by FACTOR. `bench-docs` keeps the new figures; tests/benchmarks/README.md.

@@ -1,12 +1,17 @@
 """No field of a report can be changed unseen: it is computed again, compared, or named."""
 
 import dataclasses
+import json
+from dataclasses import replace
 
 import pytest
 
 from forgeries.cases import KINDS, case
 from forgeries.forge import Checked, consistent, ending, forged, kind_of_check, leaves, put
-from pate_cli.disclosure.report import ReportFacts
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.report import ReportFacts, parse_report
+from pate_cli.disclosure.runs import Spent
+from pate_cli.verbs.signatures import verify
 from reports import costs_once
 from slices import EVERY
 
@@ -76,6 +81,19 @@ def test_a_release_cannot_keep_a_round_quiet():
     assert cut["data_independent"]["epsilon"] < known.data["data_independent"]["epsilon"]
     assert ending(cut, known, given="all").by == Checked.RECORD
     assert Checked.RECORD in ending(cut, known, given="alone").named
+
+
+def test_the_own_run_of_a_release_draws_as_the_report_says():
+    """With more noise among the runs than in the report, the total would be smaller."""
+    data = case("release of several").data
+    report = parse_report(json.dumps(data).encode())
+    runs = [
+        run if run.id != report.run else replace(run, draw=replace(run.draw, sigma=100.0)).priced
+        for run in report.spent.runs
+    ]
+    cheaper = report_of(replace(report.facts, spent=Spent.of(runs)))
+    assert cheaper.spent.epsilon < report.spent.epsilon - 0.1
+    assert verify(cheaper, with_dp_accounting=False).failed == [Checked.COMPUTED]
 
 
 def test_all_leaves_are_reached():

@@ -102,6 +102,14 @@ def test_a_curve_must_reach_the_order_of_the_ledgers():
     assert "up to order 32.252 for" in refusal(LedgerError, refuse_short, [twice], 33.0)
 
 
+@pytest.mark.parametrize("release", ["none", "upper"])
+def test_a_curve_that_ends_too_early_is_refused_before_anything_is_drawn(ledger, release, tmp_path):
+    short = pate.Stated(orders=ORDERS[:3], rdp=0.05 * ORDERS[:3], adjacency=REPLACE)
+    with pytest.raises(LedgerError, match="has no cost at order 8, only up to order 4 "):
+        pate.release(ledger, release=release, external=[short], record=tmp_path / "r.json")
+    assert pate.SpendRecord.read(tmp_path / "r.json").runs == ()
+
+
 @pytest.mark.parametrize("adjacency", [ADD, Adjacency.REPLACE_SPECIAL])
 @given(epsilon=st.floats(0.01, 3.0), delta=st.floats(0.0, 0.02))
 @example(epsilon=1.0, delta=0.0)

@@ -50,6 +50,9 @@ def test_the_headline_is_amplified_once(asked):
 def test_a_sanitized_bound_is_of_these_votes_and_so_the_worst_case_is_amplified():
     report = run(release="upper", **PRIVATE).report
     assert report.record_epsilon == amplified(report.data_independent.epsilon)
+    low = report_of(dataclasses.replace(report.facts, sanitized=0.2))
+    assert (low.epsilon, low.epsilon_kind) == (0.2, "upper")
+    assert low.record_epsilon == report.record_epsilon > amplified(0.2)
 
 
 def test_whoever_states_nothing_gets_nothing():

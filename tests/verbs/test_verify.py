@@ -242,6 +242,16 @@ def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     assert carried(plain, labels, tmp_path).startswith("the labels have another ")
 
 
+def test_a_release_test_that_no_run_would_have_is_found():
+    """Other orders would pass or fail other votes, and those of a run follow from its settings."""
+    report, _ = reports.made("passed")
+    target = report.target
+    for orders in (target.test_orders[:1], (*target.test_orders, 40.0)):
+        if orders != target.test_orders:
+            forged = retold(report, target=dataclasses.replace(target, test_orders=orders))
+            assert failed(HERE(forged)) == {Checked.COMPUTED}, orders
+
+
 def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
     louder = {**reports.made("gnmax")[0].mechanism, "sigma2": 1200.0}
     wider = dataclasses.replace(reports.made("upper")[0].rounds[0].sanitizer, sigma=80.0)

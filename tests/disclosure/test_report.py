@@ -7,13 +7,15 @@ import typing
 
 import pytest
 
+from pate_cli.core.errors import LedgerError
 from pate_cli.core.stamps import __version__
 from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of as from_facts
-from pate_cli.disclosure.facts import stated
+from pate_cli.disclosure.facts import run_of, stated
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 from runs import round_of
 
@@ -89,6 +91,30 @@ def test_words_match_numbers():
     assert "holds whatever the votes" in none.summary
     assert none.covers == "all labels; earlier runs are not tracked"
     assert upper.covers == "all labels and the sanitized epsilon; earlier runs are not tracked"
+
+
+def test_rounds_for_different_neighbours_have_no_report():
+    """A record of one teacher costs less, and the sum would claim that cost for a record of two."""
+    rounds = [
+        stated(round_of(GNMax(50, 2, sigma2=10.0, teachers_per_record=k), queries=30, answers=30))
+        for k in (1, 2)
+    ]
+    with pytest.raises(LedgerError, match="cannot share a total"):
+        from_facts(ReportFacts(rounds=tuple(rounds)))
+
+
+def test_a_record_takes_from_a_report_how_its_run_ended_and_whether_it_has_a_promise():
+    facts = report_of(ReleaseKind.UPPER).facts
+    assert run_of(facts).promised
+    assert not run_of(dataclasses.replace(facts, seeded=True)).promised
+    assert not run_of(report_of(ReleaseKind.UPPER, private=False).facts).promised
+    target = TargetPlan(1.0, 1e-5, 0.25, test_orders=(8.0,))
+    done = stated(round_of(MECHANISM, queries=30, target=target))
+    for passed, epsilon in ((True, 1.0), (False, 0.25)):
+        run = run_of(ReportFacts(rounds=(done,), passed=passed))
+        assert (run.outcome is Outcome.REFUSED) is not passed
+        assert (run.answers is None) is not passed
+        assert run.counted == epsilon
 
 
 def types_of(annotation):

@@ -93,6 +93,10 @@ def test_rounds_of_different_records_do_not_add():
     words = "runs with different `teachers_per_record` or `groups` cannot share a total"
     assert words in refusal(LedgerError, one.__add__, five)
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
+    # Five votes of one teacher are all for one class, those of five teachers perhaps are not.
+    together = GNMax(20, 3, sigma2=4.0, teachers_per_record=5, votes_together=True)
+    alike = round_of(together, queries=10, max_answers=8, answers=5, name="c")
+    assert words in refusal(LedgerError, five.__add__, replace(make("c"), rounds=(alike,)))
 
 
 def draw_rdp(plan, shift):

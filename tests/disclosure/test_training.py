@@ -136,6 +136,11 @@ def test_it_is_for_records_that_reach_one_teacher():
     assert "one teacher each" in refusal(ParameterError, grouped, 2)
 
 
+def test_what_holds_of_two_trainings_is_the_weaker_of_each_number():
+    both = Training(1.0, 1e-6) | Training(0.5, 1e-5)
+    assert both == Training(0.5, 1e-5) | Training(1.0, 1e-6) == Training(1.0, 1e-5)
+
+
 def test_numbers_that_say_nothing_are_refused():
     text = refusal(UsageError, run, teacher_delta=1e-6)
     assert text == "`teacher_delta` needs `teacher_epsilon`"

@@ -61,6 +61,27 @@ def test_the_price_of_a_rule_is_not_below_that_of_the_game(asks, share):
     assert exact <= found <= exact * (1.0 + 1e-4) + 1e-4
 
 
+@pytest.mark.parametrize(("k", "threshold", "sigma"), [(4, 20.0, 3.0), (10, 5.0, 10.0)])
+def test_moments_of_records_of_several_teachers_bound_those_of_every_count(k, threshold, sigma):
+    """Cells span several counts, and the worst refusal and the worst answer may be of two counts.
+
+    The label of an answer multiplies its moment by at least 1, so the test alone is a lower bound.
+    """
+    shape = {"threshold": threshold, "sigma1": sigma, "sigma2": 30.0, "teachers_per_record": k}
+    moments, order = moments_of(ConfidentGNMax(40, 3, **shape), 2.0), 2.0
+
+    def test_alone(count, other, sign):
+        p, q = (ndtr(sign * (v - threshold) / sigma) for v in (count, other))
+        return p**order * q ** (1.0 - order)
+
+    for count, other in itertools.product(range(41), repeat=2):
+        if abs(count - other) <= k:
+            refused, answered = (test_alone(count, other, sign) for sign in (-1.0, 1.0))
+            for share in (0.0, 0.1, 0.3, 0.6, 1.0):
+                bound = np.max(moments.refuse + share * moments.answer)
+                assert refused + share * answered <= bound * (1.0 + 1e-9), (count, other, share)
+
+
 def test_a_long_rule_is_priced_from_some_way_beyond_its_queries(monkeypatch):
     moments = mnist(9.807)
     beyond = Beyond(9.807, moments.test_cost(moments.answer_cost), moments.answer_cost, 0.95)

@@ -141,6 +141,18 @@ def test_what_holds_of_two_trainings_is_the_weaker_of_each_number():
     assert both == Training(0.5, 1e-5) | Training(1.0, 1e-6) == Training(1.0, 1e-5)
 
 
+def test_the_delta_of_the_training_raises_the_epsilon_of_a_record():
+    told, found = {"epsilon": 2.0, "delta": 1e-5}, []
+    for delta in (0.0, 0.05, 0.5):
+        found.append(Training(1.0, delta).amplified(*told.values()))
+        exact = record_epsilon(**told, teacher_epsilon=1.0, teacher_delta=delta)
+        assert found[-1] == round_up(exact)
+    assert found[0] < found[1] < found[2] < 2.0
+    for wrong in (1.0, -0.1):
+        with pytest.raises(ParameterError, match="`teacher_delta` must be below 1"):
+            Training(1.0, wrong)
+
+
 def test_numbers_that_say_nothing_are_refused():
     text = refusal(UsageError, run, teacher_delta=1e-6)
     assert text == "`teacher_delta` needs `teacher_epsilon`"

@@ -1,6 +1,7 @@
 """Tallies add up; mechanisms survive the trip through their parameters; costs keep their caps."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -199,3 +200,10 @@ def test_worst_case_costs_and_gaussian_dp_add_up():
         math.sqrt(9 / 30.0**2 + 8 / 8.0**2)
     )
     assert ARGMAX.gaussian_mu(queries=9, answers=4) == pytest.approx(math.sqrt(8 / 8.0**2))
+    # A record of five teachers moves the largest count and the histogram five times as far.
+    five = replace(CONFIDENT, teachers_per_record=5)
+    mu = five.gaussian_mu(queries=9, answers=4)
+    assert mu == pytest.approx(5.0 * math.sqrt(9 / 30.0**2 + 8 / 8.0**2))
+    steps = five.textbook(queries=9, answers=4)
+    assert sum(step.count / step.noise_multiplier**2 for step in steps) == pytest.approx(mu**2)
+    assert [step.count for step in steps] == [9, 4]

@@ -13,18 +13,21 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import ReleaseKind
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
-from pate_cli.disclosure.target import States
+from pate_cli.disclosure.target import States, TargetPlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.run.labelling import drawn
-from runs import aggregated, cut, same_tally
+from pate_cli.run.labelling import drawn, release_test
+from pate_cli.votes.facts import Voting
+from runs import aggregated, cut, same_tally, told
 from slices import some
 
 ROWS = 90
@@ -128,6 +131,9 @@ def test_the_ledger_charges_all_rows_at_any_cap():
     assert capped.report.data_independent.epsilon < free.report.data_independent.epsilon
     cost = MECHANISM.rdp(MECHANISM.score(COUNTS), np.array([5.0])).sum()
     assert free.ledger.rdp[0] == pytest.approx(cost, rel=3e-6)
+    # No votes at any distance move more than the worst of every row.
+    worst = ROWS * MECHANISM.cost_table(5.0).blocks.max()
+    assert free.ledger.ceiling[0] == pytest.approx(worst, rel=1e-12)
 
 
 def stopped_law(mechanism, rows, cap):
@@ -184,3 +190,50 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
     other = np.ascontiguousarray(np.roll(STABLE_COUNTS, 1, axis=1)[::-1])
     assert ran(mechanism, other).report.epsilon == report.epsilon
     assert ran(mechanism, cap=4).report.epsilon == report.epsilon
+
+
+STUDENT = np.tile((0.1, 0.2, 0.7), (ROWS, 1))
+
+
+def test_a_student_labels_only_what_the_teachers_leave():
+    """And its labels are no answers: they cost nothing, and say nothing of the votes."""
+    student = STUDENT.copy()
+    student[::3] = (0.4, 0.3, 0.3)  # unsure
+    noise = {"threshold": 12.0, "sigma1": 6.0, "sigma2": 3.0}
+    mechanism = InteractiveGNMax(20, 3, predictions=student, confidence=0.5, **noise)
+    teachers = mechanism.label(COUNTS, RunKey.of(3).rows(0, mechanism.draws))
+    assert {0, NO_LABEL} <= set(teachers.tolist())
+    parts = list(drawn(cut(COUNTS, 32), mechanism, RunKey.of(3), max_answers=ROWS))
+    labels = np.concatenate([part.labels for part in parts])
+    sources = np.concatenate([part.table({}).sources for part in parts])
+    left = np.where(np.arange(ROWS) % 3 == 0, NO_LABEL, 2)
+    np.testing.assert_array_equal(labels, np.where(teachers == NO_LABEL, left, teachers))
+    whose = np.where(left == NO_LABEL, "none", "student")
+    np.testing.assert_array_equal(sources, np.where(teachers == NO_LABEL, whose, "teachers"))
+    assert sum(part.answers for part in parts) == np.count_nonzero(teachers != NO_LABEL)
+
+
+@pytest.mark.parametrize("votes", [None, 10])
+def test_the_release_test_is_drawn_from_the_cost_of_all_rows(votes, monkeypatch):
+    """Of votes on few queries, from that of the costliest so many."""
+    mechanism, orders, coin = GNMax(20, 3, sigma2=6.0), (4.0, 8.0), TargetPlan.coin
+    plan = TargetPlan(2.0, 1e-5, 0.5, Bound.TWO_TAIL, orders)
+    voting = None if votes is None else Voting(votes, assigned=True)
+    settings = told(mechanism, queries=ROWS, target=plan, voting=voting)
+    states, most, seen = plan.states(mechanism), votes or ROWS, []
+
+    def looked(self, profile, ceiling, **more):
+        seen.append(ceiling)
+        for order in orders:
+            each = states.costs(order, states.of(mechanism, COUNTS))
+            costliest = -np.sort(-each, axis=1)[:, :most].sum(axis=1)
+            np.testing.assert_allclose(profile(order), costliest, rtol=1e-9)
+        return coin(self, profile, ceiling, **more)
+
+    monkeypatch.setattr(TargetPlan, "coin", looked)
+    release_test(cut(COUNTS, 32), mechanism, settings, RunKey.of(3))
+    (ceiling,) = seen
+    worst = mechanism.worst_rdp(queries=most, answers=most, orders=np.array(orders))
+    np.testing.assert_allclose(ceiling, worst, rtol=1e-12)
+    with pytest.raises(VoteError, match="expected 90 queries, but the votes have 89"):
+        release_test(cut(COUNTS[1:], 32), mechanism, settings, RunKey.of(3))

@@ -1,5 +1,6 @@
 """The record: it knows every run once, by whichever of its names."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.votes.facts import PriorFacts
 from runs import round_of
 from some_runs import LABELLED, RELEASED, STATED, TRIED
 
@@ -48,6 +50,26 @@ def test_rounds_of_a_ledger_are_the_runs_that_are_known_by_their_rounds():
     assert len((alone | RECORD).runs) == 4
     published = SpendRecord((LABELLED.public,))
     assert (RECORD | published).runs == RECORD.runs
+
+
+def test_what_a_round_of_a_ledger_drew_is_charged_in_a_record():
+    kept = ledger("a")
+    drawn = replace(kept.rounds[0], sanitizer=replace(RELEASED.draw, delta=kept.delta))
+    (plain,), (run,) = (
+        SpendRecord.of(replace(kept, rounds=(done,))).runs for done in (kept.rounds[0], drawn)
+    )
+    assert run.settings.sanitizer == drawn.sanitizer
+    assert run.cost.draws == drawn.sanitizer.draws
+    assert run.epsilon > plain.epsilon
+
+
+def test_the_guesses_of_a_session_are_counted_and_have_a_hash():
+    mechanism = GNMax(20, 3, sigma2=4.0, prior_weight=5)
+    settings = round_of(mechanism, queries=0, prior=PriorFacts(5, 0, "0" * 64))
+    asks = [{"label": 0, "prior": 1}, {"label": None}, {"label": 2, "prior": 0}]
+    done = asked_so_far(settings, asks)
+    assert (done.queries, done.max_answers, done.answers) == (3, 3, 2)
+    assert done.prior == PriorFacts(5, 2, hashlib.sha256(b"1 1\n3 0\n").hexdigest())
 
 
 def test_records_together_count_a_run_once_and_the_later_word_on_it():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+from pate_cli.core.errors import UnreachableError, UsageError
 
 VOTES = np.tile([90, 6, 4], (400, 1))
 GIVEN = {"layout": "counts", "record": "r.json", "bound": "two-tail"}
@@ -38,3 +39,19 @@ def test_a_ledger_by_name_of_a_file_takes_no_target_from_a_budget():
     done = pate.aggregate(VOTES, into=into, budget=1e5, budget_delta=0.1, max_epsilon=1e6, **GIVEN)
     assert done.report.target is None
     assert done.ledger is not None
+
+
+def test_a_composition_above_its_target_is_refused():
+    """It has no release test, so its worst case must be at most the target."""
+    asked = {"query_epsilon": 0.1, "query_delta": 1e-8, "max_queries": 40, "layout": "counts"}
+    worst = pate.quote(VOTES, "stability", max_epsilon=1e6, **asked).epsilon
+    with pytest.raises(UnreachableError, match="without an RDP cost it has no release test"):
+        pate.aggregate(VOTES, "stability", target_epsilon=0.9 * worst, **asked)
+    done = pate.aggregate(VOTES, "stability", target_epsilon=1.1 * worst, **asked).report
+    assert (done.epsilon, done.passed) == (worst, None)
+
+
+def test_labels_with_a_target_keep_no_ledger():
+    for asked in ({"keep_ledger": True}, {"release": "none"}, {"release": "upper"}):
+        with pytest.raises(UsageError, match="cannot be used with `target_epsilon`"):
+            pate.aggregate(VOTES, target_epsilon=2.0, **asked, **GIVEN)

@@ -96,12 +96,16 @@ def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
 
 def test_a_total_holds_where_every_run_does():
     kept = reports.made("kept")[0]
-    runs = (dataclasses.replace(kept.spent.runs[0], promised=False), *kept.spent.runs[1:])
-    spent = dataclasses.replace(kept.spent, runs=runs)
-    report = report_of(dataclasses.replace(kept.facts, spent=spent))
-    assert held(report) == {"all-votes"}
-    assert "All 3 runs" in kept.summary
-    assert "runs" not in report.summary
+    first, *others = kept.spent.runs
+    seeded = dataclasses.replace(first.settings, private=False)
+    read_off = dataclasses.replace(first.settings, read_off=(PublicFact.CLASSES,))
+    for change in ({"promised": False}, {"settings": seeded}, {"settings": read_off}):
+        runs = (dataclasses.replace(first, **change), *others)
+        spent = dataclasses.replace(kept.spent, runs=runs)
+        report = report_of(dataclasses.replace(kept.facts, spent=spent))
+        assert held(report) == {"all-votes"}
+        assert "All 3 runs" in kept.summary
+        assert "runs" not in report.summary
 
 
 @pytest.mark.parametrize(

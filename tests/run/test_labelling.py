@@ -131,9 +131,16 @@ def test_the_ledger_charges_all_rows_at_any_cap():
     assert capped.report.data_independent.epsilon < free.report.data_independent.epsilon
     cost = MECHANISM.rdp(MECHANISM.score(COUNTS), np.array([5.0])).sum()
     assert free.ledger.rdp[0] == pytest.approx(cost, rel=3e-6)
-    # No votes at any distance move more than the worst of every row.
-    worst = ROWS * MECHANISM.cost_table(5.0).blocks.max()
-    assert free.ledger.ceiling[0] == pytest.approx(worst, rel=1e-12)
+
+
+def test_beyond_the_distances_of_a_ledger_its_rows_are_the_worst_of_all():
+    """So far away no distance is kept, and the votes there may move more than those that are."""
+    mechanism = GNMax(400, 3, sigma2=10.0)
+    plan = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=1.5, beta=0.3, sigma=9.0)
+    ledger = ran(mechanism, np.tile([390, 6, 4], (5, 1)), plan=plan, cap=5).ledger
+    worst = 5 * mechanism.cost_table(1.5).blocks.max()
+    assert ledger.ceiling[0] == pytest.approx(worst, rel=1e-12)
+    assert ledger.sensitivity.max() < 0.9 * worst
 
 
 def stopped_law(mechanism, rows, cap):

@@ -1,5 +1,6 @@
 """What runs cost for all votes: against a dense search over orders, and with more of anything."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.votes.facts import Voting
 from pate_cli.votes.groups import TeacherGroups
@@ -165,6 +167,57 @@ def test_a_sum_has_every_part_of_both():
         assert both.delta == 1e-5
         for part in ("rows", "draws", "stated", "pairs"):
             assert getattr(both, part) == getattr(first, part) + getattr(second, part)
+
+
+def test_the_cost_at_one_order_has_every_part():
+    def response(epsilon):
+        p = 1.0 / (1.0 + math.exp(-epsilon))
+        return math.log(p**4 * (1.0 - p) ** -3.0 + (1.0 - p) ** 4 * p**-3.0) / 3.0
+
+    rows, draws = (
+        (Rows(CONFIDENT, 640, 283), Rows(ARGMAX, 100, 100)),
+        (PLAN, replace(PLAN, beta=0.01)),
+    )
+    other = Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)
+    pairs = (Pair(1.0, 1e-6, "target", came=0.25), Pair(0.5, 1e-6, "session"))
+    cost = Cost(1e-5, rows, draws, (other,), pairs)
+    exact = sum(float(each.rdp(np.array([4.0]))[0]) for each in rows)
+    exact += sum(each.rdp(4.0) for each in draws) + response(0.3) + response(1.0) + response(0.5)
+    assert cost.rdp_at(4.0) == pytest.approx(exact, rel=1e-9)
+    assert cost.rdp_at(40.0) == math.inf  # where the first draw has no cost
+
+
+def test_rounds_of_pure_answers_by_the_exact_law_of_randomised_responses():
+    two, three = (LNMax(60, 3, laplace_scale=2.0 / epsilon) for epsilon in (0.8, 0.3))
+    delta, rows = 0.01, (Rows(two, 2, 2), Rows(three, 3, 3))
+    found = Cost(delta, rows)._pure_epsilon()
+    exact = 0.0
+    for signs in itertools.product((1.0, -1.0), repeat=5):
+        losses = np.array(signs) * (0.8, 0.8, 0.3, 0.3, 0.3)
+        chance = float(np.prod(1.0 / (1.0 + np.exp(-losses))))
+        exact += max(0.0, chance * (1.0 - math.exp(found - losses.sum())))
+    assert 0.5 * delta < exact <= delta * (1.0 + 1e-9) or found == pytest.approx(2.5)
+    assert Cost(delta, (*rows, Rows(ARGMAX, 1, 1)))._pure_epsilon() is None
+    other = Stated(Adjacency.REPLACE_ONE, epsilon=2.0, delta=0.0)
+    assert Cost(1e-6, rows[1:], stated=(other,)).of_curves.epsilon > 2.0
+
+
+def test_rounds_add_in_mu_squared_and_in_the_error_of_their_noise():
+    one, both = Rows(ARGMAX, 100, 100), (Rows(ARGMAX, 100, 100), Rows(ARGMAX, 21, 21))
+    assert Cost(1e-5, both).mu == pytest.approx(math.sqrt(2.0 * 121) / 100.0)
+    for delta in (1e-5, 1e-12):
+        alone, cost = Cost(delta, (one,)), Cost(delta, (one, one))
+        assert cost.least_delta > 1.99 * alone.least_delta
+    exact = ARGMAX.smallest_delta(100, epsilon=1.0 + alone.of_curves.epsilon)
+    assert alone.least_delta == pytest.approx(exact)
+
+
+def test_a_curve_beside_pairs_is_gaussian_only_without_draws_and_others():
+    cost = Cost(1e-5, (Rows(ARGMAX, 100, 100),))
+    assert cost.around().mu == cost.mu
+    other = Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)
+    assert replace(cost, draws=(PLAN,)).around().mu is None
+    assert replace(cost, stated=(other,)).around().mu is None
 
 
 def test_nothing_asked_costs_nothing():

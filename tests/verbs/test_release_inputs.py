@@ -121,6 +121,27 @@ def test_caveats_of_inputs_survive(tmp_path):
     assert any(part.covers == "a model" for part in released(total).external)
 
 
+def test_a_further_draw_is_charged_with_those_before_it(tmp_path):
+    """With the one that the run itself published, and with that of an earlier release."""
+    plan = {"order": 6.0, "beta": 0.05, "sigma_release": 8.0}
+    done = pate.aggregate(
+        VOTES, "gnmax", **GIVEN, **plan, release="upper", keep_ledger=True, record=False
+    )
+    (own,), (told,) = done.ledger.draws, done.ledger.rounds
+    bare = dataclasses.replace(done.ledger, rounds=(dataclasses.replace(told, sanitizer=None),))
+    draw = {"release": "upper", "seed": 5, "beta": 0.02, "sigma_release": 9.0}
+    first, further = (pate.release(one, record=False, **draw).report for one in (bare, done.ledger))
+    assert further.sanitized - first.sanitized == pytest.approx(own.rdp(6.0), abs=1.1e-4)
+    place = tmp_path / "r.json"
+    pate.release(bare, record=place, **draw)
+    (run,) = [run for run in pate.SpendRecord.read(place).runs if run.draw is not None]
+    assert run.drawn_from == (told.id,)
+    again = pate.release(bare, record=place, again=True, **draw).report
+    assert again.earlier_draws == (run.draw,)
+    assert again.sanitized - first.sanitized == pytest.approx(run.draw.rdp(6.0), abs=1.1e-4)
+    assert again.data_independent.epsilon > first.data_independent.epsilon
+
+
 def test_a_total_of_a_refusal_verifies():
     """A refusal has no answers in a record, and none in the total of its report."""
     with reports.called_private():

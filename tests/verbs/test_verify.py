@@ -217,6 +217,22 @@ def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
     assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
 
 
+@pytest.mark.parametrize("said", [LabelFormat.PARQUET, LabelFormat.CSV])
+def test_labels_have_the_rows_and_answers_of_the_report(said, tmp_path):
+    report, labels = reports.made("confident")
+    path = tmp_path / f"labels.{said}"
+    labels.save(path)
+    assert COUNTS not in failed(HERE(report.with_labels(path), path))
+    for change in (
+        {"answers": report.answers - 1},
+        {"answers": report.answers + 1},
+        {"queries": report.queries - 1},
+        {"queries": report.queries + 1},
+    ):
+        forged = retold(report, **change).with_labels(path)
+        assert COUNTS in failed(HERE(forged, path)), change
+
+
 def carried(report, labels, tmp_path):
     """What is said of a report beside these labels in Parquet, hashed for it."""
     path = tmp_path / "labels.parquet"

@@ -67,6 +67,17 @@ def test_many_small_targets_compose_optimally():
     assert total.sum_epsilon == 3.0
 
 
+def test_failed_targets_compose_at_their_full_epsilon_or_add_up():
+    """How a test ends is not fixed beforehand, so what it came to is for sums alone."""
+    for number, way in ((20, "basic"), (60, "optimal")):
+        passed, failed = (
+            Spent.of([at_target(str(n), 0.05, refused=refused) for n in range(number)])
+            for refused in (False, True)
+        )
+        assert failed.epsilon == min(passed.epsilon, failed.sum_epsilon)
+        assert (failed.sum_epsilon, failed.method) == (number * 0.025, way)
+
+
 def test_curves_are_composed_as_dp_accounting_does():
     dp = pytest.importorskip("dp_accounting")
     orders = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])

@@ -13,7 +13,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
+from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, in_full, total_of
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import scored_from_parameters
@@ -76,6 +76,16 @@ def test_failed_targets_compose_at_their_full_epsilon_or_add_up():
         )
         assert failed.epsilon == min(passed.epsilon, failed.sum_epsilon)
         assert (failed.sum_epsilon, failed.method) == (number * 0.025, way)
+        assert failed.sum_delta == passed.sum_delta == pytest.approx(number * DELTA)
+
+
+def test_the_worst_case_of_a_total_takes_every_test_as_passed():
+    failed, passed = (
+        [labelled("a"), at_target("b", 1.5, refused=refused)] for refused in (True, False)
+    )
+    assert in_full(failed) == in_full(passed)
+    assert in_full(failed)[0] == total_of(passed)
+    assert total_of(passed).epsilon > total_of(failed).epsilon
 
 
 def test_curves_are_composed_as_dp_accounting_does():

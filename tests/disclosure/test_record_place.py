@@ -10,8 +10,8 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure import entry
-from pate_cli.disclosure.entry import keys_of_votes, recall, remember, state_folder
-from pate_cli.disclosure.record import Sighting
+from pate_cli.disclosure.entry import held, keys_of_votes, recall, remember, state_folder
+from pate_cli.disclosure.record import RecordFile, Sighting
 from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -269,3 +269,15 @@ def test_a_record_that_is_given_and_named_takes_over_nothing(votes):
     found = pate.release("votes.npy.spent.json", record="votes.npy.spent.json")
     assert found.report.spent.count == 1
     assert run(votes) == 2
+
+
+def test_nobody_else_can_lock_a_record_that_is_held(tmp_path):
+    """Or two runs at once would each see what was left of the budget, and spend it twice."""
+    fcntl = pytest.importorskip("fcntl")
+    other = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with held([RecordFile(tmp_path / "r.json")]), pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(other)

@@ -292,11 +292,13 @@ def _ensemble_file(name: str) -> Path:
             "'.', '_' and '-', and the first one is a letter or a digit"
         )
     file = RecordFile(state_folder() / f"{name}.spent.json")
-    while file.goes_on_in is not None:
-        other = RecordFile(file.path.with_name(file.goes_on_in))
+    passed = {file.path}
+    while file.successor is not None and file.successor not in passed:
+        other = RecordFile(file.successor)
         if other.empty or file.record.missing_in(other.record):  # another file of this name
             break
         file = other
+        passed.add(file.path)
     return file.path
 
 
@@ -335,9 +337,9 @@ def _refuse_lost(
                 "lines that it had; restore it from a copy. To begin a new record, as if nothing "
                 "had been spent, give `accept_lost_record`"
             )
-    known = (None, *(each.path.name for each in files))
     for file in files:
-        if file is not chosen and file.goes_on_in not in known:
+        others = {None, *(other.path for other in files if other is not file)}
+        if file is not chosen and file.successor not in others:
             file.refuse_run()
 
 

@@ -6,8 +6,8 @@ depend on the votes. So the record always has the total cost of all runs (`discl
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` its
 outcome, `ask` queries of a session with their answers, `strike` a run whose file turned out to hold
-no votes, and `goes_on_in`, the name of another record that took over all runs. Runs and sessions
-use the same functions.
+no votes, and `goes_on_in`, the name or path of another record that took over all runs. Runs and
+sessions use the same functions.
 
 The record is public, because it only contains settings, outcomes and worst-case costs, and nothing
 of the votes. It names files and times, which its holder may prefer not to show; reports leave these
@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.errors import LedgerError
@@ -125,7 +127,8 @@ class RecordFile:
     Attributes:
         name: the name of the file in messages.
         path: the path of the file, with links resolved.
-        goes_on_in: the name of the record that took over its runs; None if it accepts runs itself.
+        goes_on_in: the record that took over its runs: a name in the same folder, or a path; None
+            if it accepts runs itself.
         keys: keys by which the user finds it again, besides those of its path. SECRET.
         ensemble: the ensemble of the votes with these keys; None without one.
     """
@@ -141,6 +144,13 @@ class RecordFile:
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
         self._follow()
+
+    @property
+    def successor(self) -> Path | None:
+        """Return the file of the record that took over its runs; None if none did."""
+        if self.goes_on_in is None:
+            return None
+        return Path(os.path.realpath(self.path.parent / self.goes_on_in))
 
     @property
     def empty(self) -> bool:
@@ -212,7 +222,8 @@ class RecordFile:
 
     def go_on_in(self, other: RecordFile) -> None:
         """Append that another record took over the runs of this one; call it under the lock."""
-        self._append({"goes_on_in": other.path.name})
+        near = other.path.parent == self.path.parent
+        self._append({"goes_on_in": other.path.name if near else str(other.path)})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
         """Append queries of a session with their labels, before anybody gets the labels.

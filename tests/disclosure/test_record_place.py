@@ -96,7 +96,7 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
         lambda: pate.spent("votes.npy.spent.json"),
     ):
         text = refusal(LedgerError, act)
-        assert "its runs are now in clinics.spent.json; name that record" in text
+        assert "clinics.spent.json; name that record" in text
     assert Path("votes.npy.spent.json").read_bytes() == before
     assert not Path("third.json").exists()
     monkeypatch.setenv("PATE_HOME", "home")
@@ -281,3 +281,17 @@ def test_nobody_else_can_lock_a_record_that_is_held(tmp_path):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         os.close(other)
+
+
+def test_a_copied_state_folder_loses_no_runs_of_an_ensemble(tmp_path, monkeypatch):
+    """The record of this name in one folder takes over that in the other, and not itself."""
+    np.save("votes.npy", COUNTS)
+    assert run("votes.npy", ensemble="c") == 1
+    shutil.copytree("home", "other")
+    monkeypatch.setenv("PATE_HOME", str(tmp_path / "other"))
+    assert run("votes.npy", ensemble="c") == 2
+    monkeypatch.setenv("PATE_HOME", str(tmp_path / "home"))
+    assert len(pate.spent(ensemble="c").runs) == 2
+    assert run("votes.npy", ensemble="c") == 3
+    shutil.copy("votes.npy", "copied.npy")
+    assert run("copied.npy", ensemble="fresh") == 4

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,17 +12,18 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import pate_cli as pate
+from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
-from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan, StopRule
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
-from runs import Given, charged, round_of
+from runs import charged, round_of
 from sealing import sealed
 from slices import tries
 
@@ -99,6 +101,19 @@ def test_rounds_of_different_records_do_not_add():
     assert words in refusal(LedgerError, five.__add__, replace(make("c"), rounds=(alike,)))
 
 
+def test_a_session_has_no_more_queries_and_answers_than_its_rule_allows():
+    """The epsilon that the rule states covers no more; beyond its queries few may be answered."""
+    mechanism = ConfidentGNMax(20, 3, threshold=12.0, sigma1=9.0, sigma2=6.0)
+    rule = StopRule(9.0, 1e-5, 10)
+    further = replace(rule, beyond=Beyond(6.5, 0.01, 0.1, 0.5))
+    for each, queries, answers in ((rule, 10, 10), (further, 10, 10), (further, 30, 1)):
+        done = round_of(mechanism, queries=queries, answers=answers, rule=each)
+        assert done.answers == answers
+    for each, queries, answers in ((rule, 11, 0), (further, 30, 10), (further, 90, 0)):
+        with pytest.raises(ParameterError, match="more than its rule allows"):
+            round_of(mechanism, queries=queries, answers=answers, rule=each)
+
+
 def draw_rdp(plan, shift):
     """ε_κ(λ) of theory.md, 2.5."""
     order, beta, sigma = plan.order, plan.beta, plan.sigma
@@ -109,7 +124,11 @@ def draw_rdp(plan, shift):
 
 @pytest.mark.parametrize("deviate", [0.0, -2.5, 1.0])
 def test_a_published_epsilon_by_its_formula(deviate):
-    """A tenth of δ is for a value that is too low, and the rest for the conversion."""
+    """A tenth of δ is for a value that is too low, and the rest for the conversion.
+
+    The noise is the one of fine cells: the coarse draws of labels would round by more than allowed.
+    """
+    noise = SimpleNamespace(fine_normal=lambda: deviate)
     ledger, order, delta = make("a", seed=3), DRAWN.order, 1e-5
     earlier = replace(DRAWN, beta=0.01, sigma=20.0)
     kappa = norm.isf(delta / 10.0)
@@ -123,7 +142,7 @@ def test_a_published_epsilon_by_its_formula(deviate):
     exact -= (math.log(0.9 * delta) + math.log(order)) / (order - 1.0)
     stated = [Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)]
     told = {"earlier": [earlier], "external": stated}
-    found = sanitized_epsilon(ledger, DRAWN, Given(deviate), **told)
+    found = sanitized_epsilon(ledger, DRAWN, noise, **told)
     assert max(exact - 1e-9, 0.0) <= found <= max(exact, 0.0) + 1.01e-4
     assert found == round(found, 4)
 

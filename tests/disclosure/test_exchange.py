@@ -16,6 +16,7 @@ from pate_cli.accounting.sensitivity import largest_order
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.report import parse_report
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
@@ -151,6 +152,12 @@ def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
 
 
 NO_CLAIM = {
+    "the report has external parts": lambda: report_of(
+        replace(
+            reports.made("prior")[0].facts,
+            external=(pate.Stated("replace-one", epsilon=0.3, delta=1e-6),),
+        )
+    ),
     "fixed seed": lambda: pate.aggregate(VOTES, MNIST, max_queries=5, seed=1).report,
     "this report has no RDP curve": lambda: reports.made("passed")[0],
     '"delta": 1e-05, "adjacency": "replace-one"': lambda: (

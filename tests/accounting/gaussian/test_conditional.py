@@ -149,3 +149,11 @@ def test_memory_is_decided_by_public_numbers():
         check_conditional_size(teachers=2000, sigma=100.0, **shape)
     # No table is made where the cap stands.
     check_conditional_size(teachers=2000, sigma=0.1, **shape)
+
+
+@pytest.mark.parametrize("histogram", [[16] * 16, [60, 40, *[12] * 14], [30] * 6 + [5] * 9])
+def test_every_class_of_many_is_among_the_others(histogram):
+    found = cost([histogram], teachers=270, sigma=40.0, order=10.0)[0, 0]
+    pairs = itertools.permutations((0, 1, 5, len(histogram) - 1), 2)
+    worst = max(expected_moment(histogram, a, b, 40.0, 10.0) for a, b in pairs)
+    assert np.log1p(worst) / 9.0 <= found <= 1.02 * np.log1p(worst) / 9.0

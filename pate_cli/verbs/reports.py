@@ -125,6 +125,8 @@ class RecordCost(Result):
                 f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: {_down(epsilon)} at "
                 f"delta {delta:.3g} left{whose}"
             )
+            if any(np.greater(self.running[-1], (budget.epsilon, budget.delta))):
+                yield Line("the runs cost more: a budget only limits runs that have it", "bold red")
         if self.runs:
             cells = [_cells(row) for row in self.rows()]
             title = "Runs, the first one first"

@@ -295,3 +295,14 @@ def test_a_copied_state_folder_loses_no_runs_of_an_ensemble(tmp_path, monkeypatc
     assert run("votes.npy", ensemble="c") == 3
     shutil.copy("votes.npy", "copied.npy")
     assert run("copied.npy", ensemble="fresh") == 4
+
+
+def test_a_run_without_the_budget_may_cost_more_and_the_total_says_so(votes):
+    def told():
+        return [line.text for line in pate.spent(votes).said() if hasattr(line, "text")]
+
+    over = "the runs cost more: a budget only limits runs that have it"
+    run(votes, sigma2=400.0, budget=1.0)
+    assert over not in told()
+    run(votes, sigma2=4.0)
+    assert over in told()

@@ -354,7 +354,9 @@ _AROUND = 3
 # Numbers of rows that are tried, pluralities among which a row is most expensive, and caps in
 # standard deviations above the mean.
 _TRIED_ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
-_SHRINK, _NOISIER, _OUT_OF_REACH = 0.999, 1.005, -9.0
+_SHRINK, _OUT_OF_REACH = 0.999, -9.0
+# A step of noise; a smaller one could be lost when settings are rounded to three digits.
+_NOISIER = 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +423,7 @@ class CappedVotes(Pricing):
                 stated = {"release": goal.release.value, **capped, **if_dear(told.worst_case)}
                 return Found(goal, told, stated)
             if self.votes.few is not None:  # then fewer rows do not cost less, but more noise does
-                settings = settings.scaled(_NOISIER)
+                settings = settings.times(sigma1=_NOISIER, sigma2=_NOISIER)
                 mechanism = self.votes.mechanism(settings)
                 continue
             cap = min(cap - 1, int(cap * _SHRINK))

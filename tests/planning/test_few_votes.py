@@ -9,10 +9,15 @@ import pate_cli as pate
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import Noise
+from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.cost import compare_at, measure_cost
+from pate_cli.planning.forecast import worst_case_epsilon
+from pate_cli.planning.goal import CappedVotes, Goal
+from pate_cli.planning.search import Candidate, Tuning
+from pate_cli.planning.vote_model import VoteModel
 from refusals import refusal
 from runs import CountsRows, cut
 from vote_files import Law, sums, vectors
@@ -174,6 +179,18 @@ def test_what_tune_finds_is_what_a_run_costs(goal, mechanism):
     assert found.best.forecast.expected_answers[0] >= goal.get("answers", 5) * (1 - 1e-9)
     dear = pate.quote(VOTES, **{**READ, "votes_per_teacher": None}, **found.settings)
     assert dear.epsilon > told.epsilon
+
+
+def test_a_price_just_above_the_goal_takes_a_little_more_noise():
+    """From 100, where a step of half a per cent is lost in rounding."""
+    few, noise = FewVotes(10), Tuning(None, None, 100.0)
+    votes = VoteModel(np.tile([300, 100], (60, 1)), 1000, few=few)
+    mechanism = votes.mechanism(noise)
+    epsilon = worst_case_epsilon(mechanism, rows=60, delta=1e-5, few=few) - 5e-5
+    pricing = CappedVotes(votes, Goal(ReleaseKind.NONE, epsilon=epsilon))
+    found = pricing.price(Candidate(mechanism, 0.0, 60))
+    assert found.settings.sigma2 == 101.0
+    assert found.forecast.epsilon <= epsilon
 
 
 def test_tune_finds_no_target_for_few_votes():

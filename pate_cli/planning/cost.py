@@ -37,6 +37,7 @@ from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
 from pate_cli.planning import words
+from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -412,7 +413,9 @@ def measure_target(
     looked, places = Tally.with_places(
         np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
     )
-    always = Cost(plan.delta, (Rows(mechanism, queries, max_answers, few),)).own.epsilon
+    always = worst_case_epsilon(
+        mechanism, rows=queries, max_answers=max_answers, delta=plan.delta, few=few
+    )
     cap = max_answers if max_answers < queries else looked.queries
 
     @functools.cache

@@ -1,5 +1,7 @@
 """The lattice of places and what a cell of it bounds, against quadrature and against the proof."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from pate_cli.accounting.gaussian import best_of_others
 from pate_cli.accounting.gaussian.best_of_others import (
     NEGLECTED,
     Lattice,
+    Touched,
     lone_vote,
     moved_vote,
     rounded_up,
@@ -140,3 +143,21 @@ def test_narrow_numbers_are_never_less():
     assert np.all(narrow.astype(np.float64) >= table)
     np.testing.assert_allclose(narrow[3:], table[3:], rtol=3e-7)
     assert rounded_up(np.array([1.0, 1e39])).dtype == np.float64
+
+
+@given(st.lists(st.integers(0, 3), min_size=3, max_size=6))
+def test_every_pair_and_every_class_is_a_case_once_for_equal_counts(votes):
+    counts = sorted(votes, reverse=True)
+
+    def told(touched):
+        return [tuple(case) for case in np.column_stack([touched.counts, touched.rivals]).tolist()]
+
+    def cases(size):
+        for ranks in itertools.combinations(range(len(counts)), size):
+            others = (count for rank, count in enumerate(counts) if rank not in ranks)
+            yield (*(counts[rank] for rank in ranks), max(others))
+
+    row = np.array([counts])
+    pairs = [*told(Touched.leaders(row)), *told(Touched.pairs(row))]
+    assert set(pairs) == set(cases(2))
+    assert sorted(told(Touched.single(row))) == sorted(set(cases(1)))

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import log_ndtr
 
 from divergences import renyi
 from graphs import Graph
@@ -135,6 +136,18 @@ def test_shape_order_and_caps():
         900.0
     )
     assert cost([[3, 2, 1]], teachers=6, sigma=0.1, order=9.0, cap=5.0)[0, 0] == 5.0
+
+
+def test_a_vote_that_appears_or_goes_missing_is_in_the_maximum():
+    """Where there are no votes it costs 4.5% more than any vote that moves."""
+    c, density = best_of_law(np.zeros(2))
+    laws = {
+        votes: np.stack([log_ndtr(votes / 4.0 - c), log_ndtr(c - votes / 4.0)]).T
+        for votes in (-1, 0, 1)
+    }
+    moments = [density @ np.expm1(29.0 * renyi(laws[0], laws[votes], 30.0)) for votes in (-1, 1)]
+    direct = np.log1p(max(moments)) / 29.0
+    assert direct <= cost([[0, 0, 0]], teachers=4, sigma=4.0, order=30.0)[0, 0] <= 1.03 * direct
 
 
 def test_a_lattice_too_large_for_memory_is_refused():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp
+from scipy.stats import norm
 
 from divergences import renyi, worst_coin
 from laws import gaussian_argmax_law
@@ -111,6 +112,27 @@ def test_nothing_outside_the_triangle_costs_more(sigma, order, moved_vote):
             ((above + past) / 2.0 + free, (above + past) / 2.0 - free),
         ):
             assert moved_vote(x, y, sigma, order) <= found
+
+
+@pytest.mark.parametrize(("sigma", "order"), [(0.5, 4.0), (40.0, 8.0), (2000.0, 50.0)])
+def test_the_three_half_planes_beside_the_triangle_are_bounded(sigma, order):
+    """The three moments of the docstring, with logs of the normal distribution by scipy."""
+    s, c = 1.0 / sigma, order - 1.0
+    coin = w2(sigma, order, classes=2)
+    left, below, above = _triangle(shift=s, order=order, coin=coin, slack=1e-6)
+    grown = order * c * s**2
+    moments = (
+        grown / 2.0 - c * norm.logcdf(left - s),
+        grown / 2.0 - c * norm.logcdf(below + s),
+        c * coin - c * norm.logcdf(above / np.sqrt(2.0)),
+    )
+    tails = (
+        norm.logcdf(-left - c * s),
+        norm.logcdf(-below + c * s),
+        2.0 * norm.logcdf(-above / 2.0),
+    )
+    for moment, tail in zip(moments, tails, strict=True):
+        assert np.expm1(moment) + np.exp(grown + tail) <= np.expm1(c * coin * (1.0 + 2e-6))
 
 
 @pytest.mark.parametrize("sigma", some([1e-3, 0.03, 0.5, 2.0, 40.0, 2000.0, 1e5, 1e7], 2))

@@ -145,6 +145,13 @@ def test_one_vote_moves_the_score_by_at_most_two_over_b():
     assert largest > 0.95
 
 
+def test_a_score_just_above_the_floor_is_kept():
+    """With many runners-up q is far above what one of them alone would give."""
+    counts = np.array([[60, *[20] * 40]])
+    score = laplace_scores(counts, scale=2.0)
+    np.testing.assert_array_equal(laplace_scores(counts, scale=2.0, floor=score[0] - 1e-6), score)
+
+
 def test_scores_below_the_floor_are_clamped():
     counts = np.array([[300, 0, 0], [40, 30, 1], [300, 0, 0]])
     scores = laplace_scores(counts, scale=1.0, floor=-50.0)

@@ -163,3 +163,21 @@ def test_the_gap_of_a_score_inverts_it():
         gap_of_score(np.log((2.0 + gaps) / 2.0) - gaps), gaps, rtol=1e-12, atol=1e-14
     )
     assert gap_of_score(0.5) == 0.0
+
+
+@pytest.mark.parametrize("order", [1.5, 9.0])
+def test_the_cost_of_two_coins_is_the_larger_direction(order):
+    """At gaps below −shift/2 it is the other direction that is larger."""
+    shift = 0.7
+    gaps = np.array([-3.0, -0.6, -0.1, 0.4, 2.0])
+
+    def logs(gap):
+        rare = (2.0 + np.abs(gap)) / 4.0 * np.exp(-np.abs(gap))
+        wins = np.where(gap < 0.0, 1.0 - rare, rare)
+        return np.log(np.stack([wins, 1.0 - wins], axis=-1))
+
+    here, there = logs(gaps), logs(gaps + shift)
+    directions = np.array([renyi(here, there, order), renyi(there, here, order)])
+    assert directions[:, 0].argmax() != directions[:, -1].argmax()
+    found = laplace_edge_rdp(gaps, shift=shift, orders=[order])[0]
+    np.testing.assert_allclose(found, directions.max(axis=0), rtol=1e-9)

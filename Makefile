@@ -141,6 +141,7 @@ bench-docs: $(STAMP)
 	$(MEASURE) --keep
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
+# Tests that need these files find them there, too, or in votes/.
 # FORM is text, json or csv.
 .PHONY: table1 table2 answers votes
 

@@ -94,11 +94,9 @@ def tight():
 @pytest.fixture(scope="session")
 def mnist_file():
     """The authors' MNIST votes: a file, or a skipped test."""
-    folder = os.environ.get("PATE_VOTES")
-    home = Path(folder) if folder else TESTS.parents[1] / "shared" / "votes"
-    file = home / "mnist_250_teachers.npy"
+    file = Path(os.environ.get("VOTES") or TESTS.parent / "votes", "mnist_250_teachers.npy")
     if not file.exists():
-        pytest.skip(f"no {file.name}; set PATE_VOTES to the folder of the published votes")
+        pytest.skip(f"{file.name} is not there: make votes, or make test VOTES=DIR")
     return file
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
@@ -12,6 +12,9 @@ from pate_cli.core.errors import MismatchError, UncheckedError
 from pate_cli.files.protected import PAGE, REGISTRY, REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.explain import Explanation
 
 
 @command(verbs.explain)
@@ -28,7 +31,8 @@ def explain(
 
     The command first checks every number, and names what it could not check. It only reads the
     public report, so its text may be published, too. With --html it writes one page for the person
-    who must sign that the labels may be handed out.
+    who must sign that the labels may be handed out. If a number or sentence of the report is false,
+    the explanation says so instead, and the exit code is 10.
 
       pate explain labels.report.json --html page.html
     """
@@ -36,6 +40,7 @@ def explain(
         found = verbs.explain(**asked)
         if not view.quiet:  # A pipe gets the same text as a terminal.
             View(as_json=view.as_json, as_table=not view.as_json).show(found)
+        _refuse_false(found)
         return
     from pate_cli.disclosure.exchange import converted, rdp_curve
     from pate_cli.disclosure.figures import nats
@@ -48,6 +53,8 @@ def explain(
                 outputs.reserve(name, replaces=kind)
         asked["report"] = report = report_in(asked["report"])  # a pipe is read once
         found = verbs.explain(**asked)
+        if export_rdp is not None or registry is not None:
+            _refuse_false(found)
         if html is not None:
             outputs.write(html, found.to_html().encode())
         if export_rdp is not None:
@@ -63,6 +70,13 @@ def explain(
             entry = registry_entry(report, found, unit=asked.get("unit"))
             outputs.write(registry, entry.encode())
             view.note(f"left blank for you to fill in: {', '.join(blanks(json.loads(entry)))}")
+    _refuse_false(found)
+
+
+def _refuse_false(found: Explanation) -> None:
+    """Raise MismatchError if a number or sentence of the explained report is false."""
+    if found.failed:
+        raise MismatchError(f"the report does not hold: {', '.join(found.failed)}")
 
 
 @command(verbs.verify)

@@ -77,11 +77,13 @@ class Explanation(Result):
         sections: titles with their sentences, in order.
         promised: whether the report promises anything; if not, its page has no line to sign.
         title: the title of the explanation; empty for none of its own.
+        failed: names of the checks that failed; the explanation then repeats nothing of the report.
     """
 
     sections: tuple[Section, ...]
     promised: bool
     title: str = ""
+    failed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", printable(self.title))
@@ -165,7 +167,8 @@ def explanation_of(
         checks: the result of `checks_of`. If a check failed, none of the report's sentences is
             used.
     """
-    failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
+    named = (each.name for each in checks if each.outcome == FAILED and each.name != PROMISE)
+    failed = tuple(named)
     promised = report.claimed and not failed
     if failed:
         found = [(_NOTHING, _forged(failed))]
@@ -185,7 +188,8 @@ def explanation_of(
             ("Exactly", _exactly(report)),
         ]
     sections = (Section(title, tuple(texts)) for title, texts in found)
-    return Explanation(tuple(each for each in sections if each.texts), promised, title or "")
+    shown = tuple(each for each in sections if each.texts)
+    return Explanation(shown, promised, title or "", failed)
 
 
 def _forged(failed: Sequence[str]) -> Iterator[str]:

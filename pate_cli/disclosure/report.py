@@ -77,7 +77,7 @@ class Checked(enum.StrEnum):
 
     COMPUTED = "numbers and words"
     LABELS = "settings that the labels carry"
-    RECORD = "whether runs are missing, and what earlier ones did"
+    RECORD = "whether runs are missing, when runs began, and what earlier runs did"
     RELEASE_TEST = "the random draw of the release test"
     SANITIZING = "the random draw of the sanitized epsilon"
     EXTERNAL = "what others state"

@@ -238,14 +238,17 @@ def _computed(report: Report) -> Iterator[Check]:
         faults += spent_faults(report)
         spent = Spent.of(computed_anew(report))
     again = report_of(replace(report.facts, spent=spent))
-    apart = differences(report.to_dict(), again.to_dict(), "its facts give")
+    faults += differences(report.to_dict(), again.to_dict(), "its facts give")
     worst = again.data_independent
     found = (
         f"computed again from its facts: worst-case epsilon {worst.epsilon:g} for everything, "
         f"{worst.labels_epsilon:g} for the labels"
     )
-    yield Check.of(Checked.COMPUTED, [*faults, *apart], found)
-    yield Check(PROMISE, OK if again.claimed else FAILED, again.summary)
+    yield Check.of(Checked.COMPUTED, faults, found)
+    if faults:
+        yield Check(PROMISE, FAILED, "a report with a false number or sentence promises nothing")
+    else:
+        yield Check(PROMISE, OK if again.claimed else FAILED, again.summary)
 
 
 def _setting_faults(report: Report) -> Iterator[str]:
@@ -269,7 +272,7 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
     elif report.spent is None:
         yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
     else:
-        told = "only the record shows it, and the holder of the votes keeps the record"
+        told = "only the record shows this, and the holder of the votes keeps the record"
         yield Check(Checked.RECORD, OPEN, told)
 
 

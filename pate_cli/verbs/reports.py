@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.errors import LedgerError, PateError, ReportError, UsageError
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.entry import RecordPlace, told_record
 from pate_cli.disclosure.explain import Explanation, explanation_of
@@ -277,11 +277,24 @@ def verified(asked: Mapping[str, Any]) -> Verification:
             raise UsageError(
                 f"{public_name(file)}: is a pipe, but verify reads this more than once; give a file"
             )
-    found = report_in(asked["report"])
+    try:
+        found = report_in(asked["report"])
+    except ReportError as error:
+        if _is_report(labels):
+            error.add_note("give the report first, and then the labels: they are in wrong order")
+        raise
     known = _record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
     checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
     return Verification(found.epsilon, found.delta, tuple(checks))
+
+
+def _is_report(file: Any) -> bool:
+    """Return whether a file, given by its name, is a report."""
+    try:
+        return isinstance(file, str | PathLike) and bool(read_report(file))
+    except PateError:
+        return False
 
 
 def explained(asked: Mapping[str, Any]) -> Explanation:

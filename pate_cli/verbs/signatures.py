@@ -493,7 +493,8 @@ def explain(
     """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
     Use it before you publish a report, or to understand a report of somebody else. It first
-    computes every number again. If a report does not verify, it only says so.
+    computes every number again. If a number or sentence is false, the explanation only says so, and
+    its `failed` names the checks that failed.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
         >>> [section.title for section in pate.explain(done.report).sections][:3]

@@ -38,9 +38,16 @@ def forge(report, **changes):
 def test_a_forged_report_has_nothing_to_sign(pate, released):
     forge(released, epsilon=0.125)
     told = pate("explain", "r.json")
-    assert told.exit_code == 0
+    said = "pate: the report does not hold: numbers and words\n"
+    assert (told.exit_code, told.stderr) == (10, said)
     assert told.stdout.startswith("Nothing is promised\n  This report does not hold: ")
-    assert pate("explain", "r.json", "--html", "page.html").exit_code == 0
+    for words in (("-q",), ("--html", "page.html"), ("--json",)):
+        assert pate("explain", "r.json", *words).exit_code == 10
+    # Neither a curve nor an entry leaves from a false report.
+    for option in ("--export-rdp", "--registry"):
+        told = pate("explain", "r.json", option, "out.json")
+        assert (told.exit_code, told.stderr) == (10, said)
+        assert not Path("out.json").exists()
     for words in (told.stdout, Path("page.html").read_text()):
         assert not [word for word in ("0.125", "Signature", released["run"]) if word in words]
 
@@ -48,7 +55,10 @@ def test_a_forged_report_has_nothing_to_sign(pate, released):
 def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes):
     words = (*TARGET, 60, "-o", "t.csv", "--report", "t.json")
     assert pate("aggregate", votes, *words).exit_code == 0
-    left = ["whether runs are missing, and what earlier ones did", "settings that the labels carry"]
+    left = [
+        "whether runs are missing, when runs began, and what earlier runs did",
+        "settings that the labels carry",
+    ]
     said = f"Every check that could be made passed. Not checked: {'; '.join(left)}."
     told = pate("verify", "t.json", "t.csv", "--table", "--without-dp-accounting")
     assert told.stdout.splitlines()[-1] == said
@@ -73,8 +83,29 @@ def test_answers_are_quiet_on_request(pate, released):
     assert done.stderr.startswith("pate: l.csv is not a report")
     forge(released, epsilon=released["epsilon"] - 0.25)
     done = pate("verify", "r.json", "l.csv", "-q")
-    said = "pate: does not hold: numbers and words\n"
+    said = "pate: does not hold: numbers and words, promise\n"
     assert (done.exit_code, done.stdout, done.stderr) == (10, "", said)
+
+
+def test_a_report_without_a_guarantee_is_honest(pate, votes):
+    """Its numbers are true, so `explain` succeeds, although nothing is promised."""
+    assert pate("aggregate", votes, *NOISE, "--report", "s.json", "--seed", 1).exit_code == 0
+    told = pate("explain", "s.json")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout.startswith("Nothing is promised\n")
+    assert pate("verify", "s.json", "-q").exit_code == 10
+
+
+@pytest.mark.usefixtures("released")
+def test_labels_before_the_report_get_a_hint(pate):
+    told = pate("verify", "l.csv", "r.json")
+    assert told.exit_code == 3
+    assert "l.csv is not a report" in told.stderr
+    assert "give the report first, and then the labels" in told.stderr
+    for words in (("l.csv", "l.csv"), ("l.csv", "nowhere.json"), ("l.csv",)):
+        told = pate("verify", *words)
+        assert told.exit_code == 3
+        assert "report first" not in told.stderr
 
 
 def test_a_page_is_written_instead_and_not_over_what_is_there(pate, released):

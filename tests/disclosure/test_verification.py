@@ -13,7 +13,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.report import Checked, parse_report
 from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.disclosure.verification import faults_of_runs, same_cost, told_apart
+from pate_cli.disclosure.verification import PROMISE, faults_of_runs, same_cost, told_apart
 from pate_cli.verbs.signatures import verify
 from some_runs import LABELLED, RELEASED, STATED, TRIED, told
 
@@ -103,10 +103,10 @@ def test_a_report_lists_the_run_that_it_is_about():
         assert len(others) == len(report.spent.runs) - 1
         forged = report_of(replace(report.facts, spent=Spent.of(others)))
         assert forged.spent.epsilon < report.spent.epsilon
-        assert failed(forged) == [Checked.COMPUTED]
+        assert failed(forged) == [Checked.COMPUTED, PROMISE]
 
 
 def test_a_total_has_the_rounds_of_its_runs():
     total = reports.made("account")[0]
     for rounds in (total.rounds[1:], total.rounds[::-1], (*total.rounds, total.rounds[0])):
-        assert failed(report_of(replace(total.facts, rounds=rounds))) == [Checked.COMPUTED]
+        assert failed(report_of(replace(total.facts, rounds=rounds))) == [Checked.COMPUTED, PROMISE]

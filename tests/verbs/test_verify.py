@@ -188,6 +188,16 @@ OF_LABELS = (
 )  # fmt: skip
 
 
+def test_a_false_epsilon_is_no_promise_and_its_time_is_named():
+    report = reports.made("gnmax")[0]
+    honest, false = HERE(report), HERE(dataclasses.replace(report, epsilon=0.5))
+    assert PROMISE in named(honest, OK)
+    assert failed(false) == {Checked.COMPUTED, PROMISE}
+    assert not [check for check in false.checks if check.outcome == OK and "0.5" in check.detail]
+    later = report_of(dataclasses.replace(report.facts, time="2031-01-01T00:00:00Z", spent=None))
+    assert any("when runs began" in name for name in named(HERE(later), OPEN))
+
+
 @pytest.mark.parametrize("label_format", FORMATS)
 @pytest.mark.parametrize("kind", some(OF_LABELS, 4))
 def test_a_report_holds_with_its_labels_and_with_no_others(kind, label_format, tmp_path):
@@ -265,7 +275,7 @@ def test_a_release_test_that_no_run_would_have_is_found():
     for orders in (target.test_orders[:1], (*target.test_orders, 40.0)):
         if orders != target.test_orders:
             forged = retold(report, target=dataclasses.replace(target, test_orders=orders))
-            assert failed(HERE(forged)) == {Checked.COMPUTED}, orders
+            assert failed(HERE(forged)) == {Checked.COMPUTED, PROMISE}, orders
 
 
 def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):

@@ -74,33 +74,6 @@ def test_the_trap_of_a_file_turned_round(pate, ran, refused):
     assert ran("aggregate", *words, "labels-by-teacher")["queries"] == 60
 
 
-def test_few_votes_of_a_teacher_count_and_cost_less(pate, ran):
-    random = np.random.default_rng(8)
-    rows = [
-        (int(query), voter, int(random.integers(0, 3)))
-        for voter in range(120)
-        for query in random.choice(40, size=12, replace=False)
-    ]
-    queries = lists(list(range(40)))[0]
-    votes = [long_form(rows), "--queries", queries, "--classes", 3, "--teachers", 120]
-    gnmax, few = ["-m", "gnmax", "--sigma2", 15], ["--votes-per-teacher", 8]
-    report = ran("aggregate", *votes, *gnmax, *few)
-    assert report["rounds"][0]["voting"] == {"votes": 8, "assigned": False}
-    assert "Only the first 8 votes of each teacher counted" in report["summary"]
-    assert report["epsilon"] < ran("aggregate", *votes, *gnmax, "--dry-run")["epsilon"]
-    told = pate("explain", "long.report.json").stdout
-    assert "no quotas, no queues, no stand-ins" in " ".join(told.split())
-    assert pate("verify", "long.report.json", "long.labels.parquet").exit_code == 0
-    settings = ran("spent", "long.parquet")["runs"][0]["settings"]
-    assert settings["voting"] == {"votes": 8, "assigned": False}
-    # Of these there is no proof.
-    np.save("guesses.npy", np.full((40, 3), 1 / 3))
-    for name, more in (("sparse-vector", []), ("interactive", ["--student", "guesses.npy"])):
-        done = pate("aggregate", *votes, "-m", name, *more, *few, "--force")
-        line = f"pate: --votes-per-teacher cannot be used with {name}"
-        assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, line)
-
-
 def test_limits_count_queries_of_several_labels_and_a_target_asks_whole_ones(ran):
     random = np.random.default_rng(12)
     chances = random.choice([0.05, 0.9], size=(40, 1, 3))

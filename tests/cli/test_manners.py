@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -13,15 +12,6 @@ from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import formats
 from slices import some
-
-
-def test_votes_from_a_pipe(shell, votes, folder, leftovers):
-    result = shell("aggregate", "-", "-o", "l.csv", input=votes.read_bytes())
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["queries"] == 60
-    assert b"standard input: 60 queries x 4 classes, 40 teachers" in result.stderr
-    # The copy of the votes that a pipe needs is gone.
-    assert leftovers() == ["l.csv", "l.report.json"]
 
 
 def test_what_is_refused_before_votes_are_taken_from_a_pipe(
@@ -104,13 +94,6 @@ def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
     assert "For --mechanism lnmax:" in whole
 
 
-def test_help_imports_nothing_heavy(patched):
-    heavy = "{'numpy', 'scipy', 'pyarrow', 'pydantic', 'rich'}"
-    lines = f"import atexit, sys\natexit.register(lambda: print({heavy} & set(sys.modules)))"
-    with patched(f"{lines}\nsys.argv[0] = 'pate'", "aggregate", "--help") as process:
-        assert process.stdout.read().splitlines()[-1] == b"set()"
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -141,6 +124,10 @@ def test_help_imports_nothing_heavy(patched):
             ["x.npy", "--ensemble", "s", "--no-record"],
             "--no-record and --ensemble contradict each other; give one of them",
         ),
+        (
+            ["v.npy", "--pool", "c.csv"],
+            "--pool is gone: add the votes of similar queries in one row before you aggregate",
+        ),
         (["--delta", "1e-5"], "missing VOTES;"),
         (["x.npy", "y.npy"], "unexpected extra argument (y.npy);"),
     ],
@@ -148,12 +135,6 @@ def test_help_imports_nothing_heavy(patched):
 def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):
     more = " pate aggregate --help tells more" if line[-1] in ";?" else ""
     refused(pate("aggregate", *words), 2, f"{line}{more}")
-
-
-def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder):
-    message = "--pool is gone: add the votes of similar queries in one row before you aggregate"
-    refused(pate("aggregate", "v.npy", "--pool", "c.csv"), 2, message)
-    assert not list(folder.iterdir())
 
 
 def test_a_wrong_command_is_one_line_too(pate, refused):

@@ -6,25 +6,31 @@ import sys
 
 import pytest
 
+RUN = ["--teachers", "40", "--delta", "1e-6", "--max-queries", "20", "-o", "l.csv"]
+LIBRARIES = {"numpy", "scipy", "pyarrow", "pydantic", "rich"}
+RARE = {"pandas", "pyarrow.dataset", "pyarrow.csv", "pydantic", "rich", "matplotlib", "distributed"}
+RARE |= {"pate_cli.mechanisms.lnmax", "pate_cli.paper"}
+RARE |= {"pate_cli.planning.cost", "pate_cli.planning.tune"}
 
-def test_a_run_imports_nothing_that_is_heavy_and_rare(votes):
-    heavy = ("pandas", "pyarrow.dataset", "pyarrow.csv", "pydantic", "rich")
-    heavy += ("matplotlib", "distributed", "pate_cli.mechanisms.lnmax", "pate_cli.paper")
-    heavy += ("pate_cli.planning.cost", "pate_cli.planning.tune")
-    words = ("--teachers", "40", "--delta", "1e-6", "--max-queries", "20", "-o", "l.csv")
-    script = (
-        "import sys\n"
-        "from pate_cli.__main__ import main\n"
-        f"sys.argv = ['pate', 'aggregate', {str(votes)!r}, *{words!r}]\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        f"print(*(name for name in {heavy} if name in sys.modules))"
-    )
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [(None, LIBRARIES | {"typer"}), (["--help"], LIBRARIES), (RUN, RARE)],
+    ids=["import pate_cli", "help", "a run"],
+)
+def test_nothing_heavy_is_imported_before_it_is_used(words, heavy, votes):
+    lines = ["import atexit, sys", f"atexit.register(lambda: print({heavy} & set(sys.modules)))"]
+    if words is None:
+        lines.append("import pate_cli")
+    else:
+        lines += [f"sys.argv = ['pate', 'aggregate', {str(votes)!r}, *{words}]"]
+        lines.append("from pate_cli.__main__ import main; main()")
+    script = "\n".join(lines)
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines()[-1] == ""
+    assert ran.stdout.splitlines()[-1] == "set()"
 
 
 @pytest.mark.parametrize("given", [None, "3"])

@@ -62,16 +62,6 @@ def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
     assert json.loads((folder / "votes.report.json").read_text())["passed"] is False
 
 
-@pytest.mark.parametrize("width", [40, 60])
-def test_no_width_cuts_a_number_of_a_summary(terminal, votes, folder, width):
-    shown = terminal("stdout", "aggregate", votes, "--release", "upper", COLUMNS=str(width))
-    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown.decode()).replace("\r", "")
-    report = json.loads((folder / "votes.report.json").read_text())
-    for epsilon in (report["epsilon"], report["data_independent"]["epsilon"]):
-        assert f"{epsilon:.4f}" in plain
-    assert max(len(line) for line in plain.splitlines() if str(votes) not in line) <= width
-
-
 NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
 # As wide as results get.
 SAID = [

@@ -67,13 +67,6 @@ def test_a_run_stops_before_it_spends_where_most_votes_match_nothing(here):
     assert not (here.folder / "s.json").exists()
 
 
-def test_a_word_outside_the_names_is_a_vote_for_nobody():
-    given = {"teachers": 3, "label_names": ["ant", "bee"], "max_queries": 5, **TEST}
-    with pate.Session(**given) as session:
-        session.ask(["wasp", "wasp", "wasp"])
-        assert (session.asked, session.remaining) == (1, 4)
-
-
 def test_a_number_outside_the_classes_is_a_vote_for_nobody():
     with pate.Session(teachers=3, classes=2, max_queries=5, **TEST) as session:
         session.ask_all([pate.Ask([0, 1, 7], by_teacher=True)])
@@ -112,20 +105,6 @@ def test_ids_of_an_array_are_whole_numbers_and_texts(tmp_path):
     with pate.Session(**given, **GNMAX) as again:
         assert again.asked == 3
         assert again.labels.to_arrow().column(0).to_pylist() == ["0", "1", "q2"]
-
-
-def test_a_session_takes_its_target_by_the_name_that_runs_have():
-    with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
-        assert session.rule.epsilon <= 2.0
-
-
-def test_what_is_left_of_a_budget_never_grows(here):
-    left = []
-    for turn, delta in enumerate(("1e-7", "1e-6", "1e-5", "1e-4")):
-        line = f"{RUN} --max-queries 20 --delta {delta} --spend s.json --budget 4"
-        assert here(f"{line} -o l{turn}.csv --report r{turn}.json").code == 0
-        left.append(json.loads(here("spent s.json --budget 4").stdout)["budget_left"])
-    assert left == sorted(left, reverse=True)
 
 
 def test_a_record_follows_votes_that_a_pattern_names(here):

@@ -18,7 +18,7 @@ from pate_cli.disclosure.cost import Cost, Pair, Rows
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.report import DataIndependent, ReportFacts
+from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
@@ -260,14 +260,6 @@ def test_settings_have_a_price_and_every_home_of_a_run_says_the_same():
 
 def done_of(settings, answers=None):
     return Round.of(settings, answers=settings.max_answers if answers is None else answers)
-
-
-def test_a_draw_is_paid_for_beside_the_labels():
-    alone, drawn = (Cost(DELTA, (Rows(GROUPED, 40, 30),), draws) for draws in ((), UPPER.draws))
-    found = DataIndependent.of(drawn.own, drawn.labels.own)
-    assert found.labels_epsilon == alone.own.epsilon == round_up(alone.of_curves.epsilon)
-    assert (found.labels_order, found.labels_method) == (alone.own.order, alone.own.method)
-    assert found.epsilon == drawn.own.epsilon > found.labels_epsilon
 
 
 def test_a_composition_costs_itself():

@@ -111,9 +111,6 @@ def test_names_are_published_only_where_they_say_something():
             replace(LABELLED, ensemble=wrong, disjoint_from=("a",))
 
 
-# --- whole histories -----------------------------------------------------------------------------
-
-
 # --- the record ----------------------------------------------------------------------------------
 
 
@@ -270,6 +267,9 @@ def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
         return pate.quote(votes, **asked).settings.target.epsilon
 
     assert target("november", "october") == 1.0 > target("october")
+
+
+# --- whole histories -----------------------------------------------------------------------------
 
 
 def law(histogram, sigma):

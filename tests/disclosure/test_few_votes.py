@@ -119,51 +119,32 @@ def test_a_total_says_that_an_earlier_run_had_a_prior(tmp_path):
     assert "prior" not in run(votes=COUNTS, record=tmp_path / "other.json", **asked).report.summary
 
 
-@pytest.mark.parametrize(("votes", "asked", "why"), [
-    (COUNTS, {"layout": "counts"}, "do not show who voted"),
-    (VOTES, {"assigned": True}, "only the public list shows"),
-    (VOTES, {}, None),
-])  # fmt: skip
-def test_verify_names_what_nobody_can_check(votes, asked, why):
-    found = pate.verify(run(votes=votes, **asked).report)
-    named = [each.detail for each in found.checks if each.name == FEW]
-    assert [why in each for each in named] == [True] * (why is not None)
-    assert found.holds
-
-
 def said(report):
     return " ".join(text for part in pate.explain(report).sections for text in part.texts)
 
 
-def test_premises_are_printed():
-    report = run().report
-    assert "Only the first 10 votes of each teacher counted" in report.summary
-    assert "which it chooses itself" in report.adjacency
+CHOSEN = ("Only the first 10 votes of each teacher counted", "which it chooses itself")
+ASSIGNED = ("On which it may vote is public", "was public and did not follow from votes")
+
+
+@pytest.mark.parametrize(("votes", "asked", "told"), [
+    (VOTES, {}, (*CHOSEN, "no quotas, no queues, no stand-ins")),
+    (VOTES, {"assigned": True}, (*ASSIGNED, "only the public list shows")),
+    (COUNTS, {"layout": "counts"}, ("counts of votes do not show who voted",)),
+])  # fmt: skip
+def test_premises_are_told_and_what_nobody_can_check_is_named(votes, asked, told):
+    report = run(votes=votes, **asked).report
+    found = pate.verify(report)
+    assert found.holds
     assert report.claims("few-votes")
-    assert "no quotas, no queues, no stand-ins" in said(report)
-    assert "check, since counts" not in said(report)
-    assigned = run(assigned=True).report
-    assert "On which it may vote is public" in assigned.adjacency
-    assert "was public and did not follow from votes" in said(assigned)
-
-
-def test_counts_are_a_claim_and_say_so():
-    report = run(votes=COUNTS, layout="counts").report
-    assert report.rounds[0].voting == Voting(10, claimed=True)
+    named = [each.detail for each in found.checks if each.name == FEW]
+    assert len(named) == bool(asked)
+    text = " ".join([report.summary, report.adjacency, said(report), *named])
+    assert [words for words in told if words not in text] == []
+    claimed = "layout" in asked
+    assert report.rounds[0].voting == Voting(10, asked.get("assigned", False), claimed=claimed)
     for text in (report.summary, said(report)):
-        assert "which nobody could check, since counts of votes do not show who voted" in text
-    told = " ".join(" ".join(pair) for part in run_quote().said() for pair in part.rows)
-    assert "each teacher has 10 votes in a run at most" in told
-
-
-def run_quote():
-    return pate.quote(COUNTS, "gnmax", **{**SAID, "layout": "counts", "sigma2": 20.0})
-
-
-def test_no_word_of_it_where_nobody_states_it():
-    text = pate.aggregate(COUNTS, "gnmax", layout="counts", teachers=30, sigma2=20.0).report
-    assert "voting" not in text.to_json()
-    assert "few-votes" not in text.to_json()
+        assert ("which nobody could check, since counts" in text) is claimed
 
 
 @pytest.mark.parametrize(("mechanism", "asked", "told"), [

@@ -161,11 +161,3 @@ def test_ledgers_of_few_votes_compose(tmp_path):
     report = pate.release(both, release="upper", record=tmp_path / "r.json").report
     assert report.sound
     assert report.data_independent.epsilon < 3.0
-
-
-def test_an_upper_release_is_less_with_few_votes():
-    few, every = (
-        pate.aggregate(VOTES, "gnmax", **{**SAID, "votes_per_teacher": k}, release="upper", seed=1)
-        for k in (10, 40)
-    )
-    assert few.report.sanitized < every.report.sanitized

@@ -37,6 +37,9 @@ def test_a_report_is_computed_from_its_facts_and_survives_its_file(kind, tmp_pat
     assert report.summary.endswith(sentence("presupposed")) == (kind in PRIORS)
     assert ("guesses of the prior" in report.adjacency) == (kind in PRIORS)
     assert any(done.prior for done in report.rounds) == (kind in PRIORS)
+    if report.crosscheck is not None:
+        textbook = [number for number in vars(report.crosscheck).values() if number is not None]
+        assert report.data_independent.labels_epsilon <= min(textbook)
 
 
 CLAIMS = {
@@ -71,7 +74,9 @@ def told(report, **changed):
     return report_of(dataclasses.replace(report.facts, rounds=rounds, spent=None))
 
 
-@pytest.mark.parametrize("kind", ["upper", "gnmax", "passed", "refused", "groups", "rounds"])
+@pytest.mark.parametrize(
+    "kind", ["upper", "gnmax", "passed", "refused", "groups", "rounds", "prior, confident"]
+)
 def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind):
     report, _ = reports.made(kind)
     seeded = told(report, private=False)
@@ -82,6 +87,8 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
         assert held(unsettled) == set()
         assert not unsettled.sound
         assert unsettled.summary == sentence(f"gap-{fact}")
+    drawn_from_a_seed = report_of(dataclasses.replace(report.facts, seeded=True))
+    assert (drawn_from_a_seed.private, held(drawn_from_a_seed)) == (False, set())
     unrecorded = report_of(dataclasses.replace(report.facts, recorded=False))
     assert (held(unrecorded), unrecorded.summary) == (set(), sentence("gap-draws"))
 
@@ -135,25 +142,14 @@ def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):
 VOID = "void if the votes or any private data shaped them"
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-def test_a_seed_takes_back_what_a_prior_presupposes(kind):
-    assert sentence("presupposed") not in told(reports.made(kind)[0], private=False).summary
-
-
-def test_a_release_lists_the_prior_of_every_round():
+def test_a_release_lists_the_priors_of_its_rounds():
     report, _ = reports.made("priors")
     listed = {done.prior.weight: done.prior for done in report.rounds if done.prior}
     assert {weight: prior.guesses for weight, prior in listed.items()} == {12: 20, 7: 20}
     assert listed[7].sha256 == listed[12].sha256
     assert list(guesses_of(report.rounds)) == [("prior", f"votes for each of 40 guesses; {VOID}")]
-
-
-def test_rounds_without_a_prior_beside_one_with():
-    report, _ = reports._released_priors(12, 0)
-    assert sorted(done.prior is not None for done in report.rounds) == [False, True]
-    assert list(guesses_of(report.rounds)) == [
-        ("prior", f"12 votes for each of 20 guesses; {VOID}")
-    ]
+    one, _ = reports._released_priors(12, 0)
+    assert list(guesses_of(one.rounds)) == [("prior", f"12 votes for each of 20 guesses; {VOID}")]
 
 
 def test_of_a_prior_without_a_vote_nothing_is_said():
@@ -168,14 +164,6 @@ def test_of_a_prior_without_a_vote_nothing_is_said():
         for done in (with_one, without)
     )
     assert one == other
-
-
-def test_a_quote_says_what_the_report_will():
-    words = {"prior": reports.guesses(), "prior_weight": 12, **reports.SHAPE}
-    quoted = pate.quote(reports.votes(), "gnmax", max_answers=30, **words)
-    report, _ = reports.made("prior")
-    assert quoted.to_dict()["prior"] == report.to_dict()["rounds"][0]["prior"]
-    assert "prior" not in pate.quote(reports.votes(), "gnmax", **reports.SHAPE).to_dict()
 
 
 def test_every_sentence_is_one_that_some_report_can_have():

@@ -169,25 +169,34 @@ def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
     assert Ledger.from_json(text.encode()).to_json() == text
 
 
-@pytest.mark.parametrize("text", ["[]", '{"kind": "report"}'])
-def test_foreign_json_is_refused(text):
-    assert (
-        refusal(LedgerError, Ledger.from_json, text)
-        == "not a ledger: give a file that pate wrote with `ledger`"
-    )
+NOT_AS_WRITTEN = (
+    "the ledger is damaged: somebody or something changed it after pate wrote it; restore it from "
+    "a copy"
+)
+VERSION = (
+    "the ledger has schema version {}, this tool reads 1; use the version of pate that wrote it"
+)
+WRITTEN = json.loads(make("a").to_json())
 
 
-@pytest.mark.parametrize("version", [2, "1", None, True])
-def test_another_schema_is_refused(version):
-    data = json.loads(make("a").to_json()) | {"schema_version": version}
-    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
-        f"the ledger has schema version {version}, this tool reads 1; "
-        "use the version of pate that wrote it"
-    )
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "not a ledger: give a file that pate wrote with `ledger`"),
+        ({"kind": "report"}, "not a ledger: give a file that pate wrote with `ledger`"),
+        *(
+            (WRITTEN | {"schema_version": version}, VERSION.format(version))
+            for version in (2, "1", None, True)
+        ),
+        (WRITTEN | {"rounds": [WRITTEN["rounds"][0] | {"answers": 0}]}, NOT_AS_WRITTEN),
+    ],
+)
+def test_what_is_no_ledger_or_not_as_written_is_refused(data, message):
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == message
 
 
 def with_round(**fields):
-    return {"rounds": [json.loads(make("a").to_json())["rounds"][0] | fields]}
+    return {"rounds": [WRITTEN["rounds"][0] | fields]}
 
 
 KNOWN = f"this tool knows {', '.join(CLASSES)}"
@@ -219,20 +228,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
     ids=str,
 )
 def test_damaged_fields_are_refused(change, message):
-    data = json.loads(make("a").to_json()) | change
-    assert refusal(LedgerError, Ledger.from_json, sealed(data)) == message
-
-
-NOT_AS_WRITTEN = (
-    "is damaged: somebody or something changed it after pate wrote it; restore it from a copy"
-)
-
-
-def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
-    data = json.loads(make("a").to_json())
-    data["rounds"][0]["answers"] = 0
-    text = json.dumps(data)
-    assert refusal(LedgerError, Ledger.from_json, text) == f"the ledger {NOT_AS_WRITTEN}"
+    assert refusal(LedgerError, Ledger.from_json, sealed(WRITTEN | change)) == message
 
 
 def test_a_device_that_never_ends_is_no_ledger():

@@ -53,11 +53,16 @@ def test_a_record_follows_votes(votes, way):
     assert len(pate.spent("other.npy").runs) == 3
 
 
+def csv_of(path, last):
+    """Votes in a CSV, whose last row tells them from others."""
+    Path("parts").mkdir(exist_ok=True)
+    rows = [",".join(map(str, row)) for row in COUNTS.tolist()]
+    Path(path).write_text("\n".join(["class_0,class_1", *rows, last]))
+
+
 def test_a_record_follows_votes_into_a_folder_and_out_of_it():
-    Path("parts").mkdir()
-    for name, rows in (("a", COUNTS), ("parts/b", COUNTS + 0)):
-        lines = ["class_0,class_1", *(",".join(map(str, row)) for row in rows.tolist())]
-        Path(f"{name}.csv").write_text("\n".join([*lines, "9,31" if name == "a" else "8,32"]))
+    csv_of("a.csv", "9,31")
+    csv_of("parts/b.csv", "8,32")
     assert run("a.csv") == 1
     Path("a.csv").rename("parts/a.csv")
     assert run("parts") == 2
@@ -116,10 +121,8 @@ def test_a_session_goes_on_where_it_is_when_its_record_is_taken_over(votes):
 
 
 def test_two_records_of_the_same_votes_are_joined_by_name():
-    Path("parts").mkdir()
     for name, last in (("a", "9,31"), ("b", "8,32")):
-        lines = ["class_0,class_1", *(",".join(map(str, row)) for row in COUNTS.tolist()), last]
-        Path(f"{name}.csv").write_text("\n".join(lines))
+        csv_of(f"{name}.csv", last)
         run(f"{name}.csv", record=f"{name}.json")
         Path(f"{name}.csv").rename(f"parts/{name}.csv")
     text = refusal(LedgerError, run, "parts")
@@ -233,14 +236,10 @@ def test_a_second_file_of_as_many_teachers_is_told_how_to_join(votes, recwarn):
     assert not recwarn.list
 
 
-def test_a_report_says_that_a_run_is_in_no_record():
-    done = pate.aggregate(COUNTS, "gnmax", **ASKED)
-    assert done.report.headline().endswith("queries answered; in no record")
-    assert not run_of(ASKED).endswith("in no record")
-
-
-def run_of(asked):
-    return pate.aggregate(COUNTS, "gnmax", record="r.json", **asked).report.headline()
+@pytest.mark.parametrize("record", [None, "r.json"])
+def test_a_report_says_that_a_run_is_in_no_record(record):
+    told = pate.aggregate(COUNTS, "gnmax", record=record, **ASKED).report.headline()
+    assert told.endswith("queries answered; in no record") is (record is None)
 
 
 def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):

@@ -94,16 +94,6 @@ def test_a_delta_for_fewer_queries_is_a_fault():
     assert (rule_fault(long, CONFIDENT) or "").startswith("delta is too small")
 
 
-@pytest.mark.parametrize(
-    ("asked", "answers", "allowed"),
-    [(10, 10, True), (11, 0, True), (11, 11, False), (100, 0, True), (101, 0, False)],
-)
-def test_what_a_rule_allows(asked, answers, allowed):
-    rule = StopRule(1.0, 1e-5, 10, Beyond(3.0, 0.01, 0.1, 1.0))
-    assert rule.allows(asked, answers) is allowed
-    assert rule.most == 100
-
-
 def test_without_a_target_or_a_number_there_is_no_rule():
     refusal(UsageError, stop_rule, GNMAX, epsilon=None, delta=1e-5)
     refusal(ParameterError, stop_rule, GNMAX, epsilon=None, delta=1e-5, asks=0)

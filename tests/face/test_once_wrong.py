@@ -15,7 +15,6 @@ from face import inputs
 GNMAX = {"mechanism": "gnmax", "sigma2": 40.0}
 TEST = {**GNMAX, "record": False, "seed": 5}
 LITTLE = {"mechanism": "gnmax", "sigma2": "0.001 votes", "record": False, "seed": 5}
-RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 FRAME = pd.DataFrame(inputs.COUNTS, columns=[f"class_{j}" for j in range(inputs.CLASSES)])
 
 
@@ -120,14 +119,6 @@ def test_a_record_follows_votes_that_a_pattern_names(here):
         "not tracked"
         in here(line.format("other*.npy", "b", "b"), other_0__npy=2 * inputs.COUNTS).stderr
     )
-
-
-def test_a_record_that_is_gone_is_missed(here):
-    assert here(f"{RUN} -o a.csv --report a.json").code == 0
-    (here.folder / "counts.npy.spent.json").unlink()
-    ran = here(f"{RUN} -o b.csv --report b.json")
-    assert ran.code != 0
-    assert "record" in ran.stderr
 
 
 @pytest.mark.parametrize("target", [0.03, 0.02])

@@ -71,7 +71,7 @@ def test_labels_that_are_worth_nothing_are_told_with_a_remedy(mechanism, beginni
 
 
 def test_the_line_is_drawn_at_a_chance_and_not_at_a_scale():
-    """A unanimous vote among two right with .75, one against a guess with .9; a threshold of all."""
+    """Votes of all are right with .75, against a guess with .9; a threshold may be all teachers."""
     for sigma, weight, least in ((41.0, 0, 0.75), (43.0, 0, 0.75), (6.0, 28, 0.9), (6.0, 30, 0.9)):
         right = ndtr((40 - weight) / (sigma * np.sqrt(2)))
         mechanism = GNMax(40, 2, sigma2=sigma, prior_weight=weight)

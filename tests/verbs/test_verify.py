@@ -166,20 +166,6 @@ def test_a_run_that_was_under_way_may_have_ended_since_and_not_the_other_way_rou
     assert failed(HERE(report, record=struck)) == {Checked.RECORD}
 
 
-def test_a_report_of_a_session_holds_when_more_was_asked_since(tmp_path):
-    given = {"teachers": 60, "classes": 3, "mechanism": "gnmax", "sigma2": 12.0, "max_queries": 5}
-    with pate.Session(**given, record=tmp_path / "record") as opened:
-        opened.ask([50, 5, 5])
-        early = opened.report()
-        opened.ask([5, 50, 5])
-        late = opened.report()
-    record = SpendRecord.read(tmp_path / "record")
-    assert HERE(early, record=record).holds
-    assert HERE(late, record=record).holds
-    rolled_back = SpendRecord(early.spent.runs)
-    assert failed(HERE(late, record=rolled_back)) == {Checked.RECORD}
-
-
 FORMATS = list(LabelFormat)
 TELLING = formats_with("metadata")
 OF_LABELS = (

@@ -210,7 +210,7 @@ def _shell(lines, folder):
 
 
 def test_the_expected_epsilons_are_current():
-    assert _block("README.md", "expected") == readme_blocks.expected(), "run: make docs"
+    assert _block("settings.md", "expected") == readme_blocks.expected(), "run: make docs"
 
 
 def test_the_two_rounds_are_told_in_the_words_of_their_script(monkeypatch, capsys):

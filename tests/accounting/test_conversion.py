@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from divergences import exact_gaussian_delta
 from pate_cli.accounting.conversion import (
     conversion_cost,
     gaussian_delta,
@@ -69,18 +70,12 @@ def test_what_cannot_be_rounded(value):
         round_up(value)
 
 
-def exact_delta(mu, epsilon):
-    with mp.workdps(60):
-        m, e = mp.mpf(mu), mp.mpf(epsilon)
-        return mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
-
-
 @settings(max_examples=tries(200))
 @given(mu=st.floats(0.01, 12.0), steps=st.floats(-1.0, 12.0))
 def test_delta_with_many_digits(mu, steps):
     epsilon = max(0.0, mu * (mu / 2.0 + steps))  # so that −ε/μ + μ/2 = −steps
     found = gaussian_delta(mu=mu, epsilon=epsilon)
-    exact = exact_delta(mu, epsilon)
+    exact = exact_gaussian_delta(mu, epsilon)
     assert exact <= found <= exact * (1 + mp.mpf("1e-9")) + mp.mpf("1e-300")
 
 
@@ -91,11 +86,11 @@ def test_epsilon_inverts_delta_from_above(mu, log_delta):
     epsilon = gaussian_epsilon(mu=mu, delta=delta)
     assert epsilon >= 0.0
     assert gaussian_delta(mu=mu, epsilon=epsilon) <= delta
-    assert float(exact_delta(mu, epsilon)) <= delta * (1.0 + 1e-9)
+    assert float(exact_gaussian_delta(mu, epsilon)) <= delta * (1.0 + 1e-9)
     if epsilon > 0.0:
-        assert float(exact_delta(mu, epsilon * (1.0 - 1e-9))) >= delta * (1.0 - 1e-6)
+        assert float(exact_gaussian_delta(mu, epsilon * (1.0 - 1e-9))) >= delta * (1.0 - 1e-6)
     else:
-        assert float(exact_delta(mu, 0.0)) <= delta * (1.0 + 1e-12)
+        assert float(exact_gaussian_delta(mu, 0.0)) <= delta * (1.0 + 1e-12)
 
 
 def test_extremes_stay_finite():

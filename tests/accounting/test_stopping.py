@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from graphs import neighbours_of
-from laws import gaussian_argmax_law
+from laws import checked_argmax_law
 from pate_cli.accounting import stopping
 from pate_cli.accounting.stopping import MOST_ASKED, Beyond, QueryMoments, beyond_of, log_growth
 from pate_cli.core.errors import ParameterError
@@ -114,6 +114,7 @@ def test_a_query_costs_no_more_beside_its_answer_than_its_test_alone():
 @pytest.mark.parametrize("votes", [1, 2])
 def test_every_pair_of_neighbours_is_a_case(votes):
     order, ratios = 2.0, np.array([0.0, 0.05, 0.3, 0.7, 0.95, 1.0])
+    noise = {"threshold": 3.5, "sigma1": 1.8, "sigma": 3.0}
     mechanism = ConfidentGNMax(
         5, 3, threshold=3.5, sigma1=1.8, sigma2=3.0, teachers_per_record=votes
     )
@@ -127,7 +128,7 @@ def test_every_pair_of_neighbours_is_a_case(votes):
         for _ in range(votes - 1):
             around = np.unique(np.concatenate([neighbours_of(each) for each in around]), axis=0)
         around = around[around.sum(axis=1) <= 5]
-        here, there = (law(mechanism, rows) for rows in (np.array([counts]), around))
+        here, there = (checked_argmax_law(rows, **noise) for rows in (np.array([counts]), around))
         for first, second in ((here, there), (there, here)):
             terms = np.exp(order * first + (1.0 - order) * second)
             moment = terms[:, :1] + ratios * terms[:, 1:].sum(axis=1)[:, None]
@@ -136,13 +137,6 @@ def test_every_pair_of_neighbours_is_a_case(votes):
     assert found > 500
     assert np.all(worst <= bound * (1.0 + 1e-9))
     assert np.log(worst[-1]) >= 0.5 / votes * np.log(bound[-1])
-
-
-def law(mechanism, counts):
-    """Logs of the chances of no answer and of every class."""
-    margin = (counts.max(axis=1) - mechanism.threshold) / mechanism.sigma1
-    answered = gaussian_argmax_law(counts, mechanism.sigma2) + np.log(ndtr(margin))[:, None]
-    return np.concatenate([np.log(ndtr(-margin))[:, None], answered], axis=1)
 
 
 def test_what_is_kept_for_beyond_costs_nothing_more():

@@ -1,6 +1,5 @@
 """The threshold test is a coin: its cost with many digits, over whole and real scores."""
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,12 +9,7 @@ from checks_alone import threshold_rdp
 from divergences import exact_test
 from pate_cli.accounting.gaussian.noisy_max import worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
-from pate_cli.accounting.threshold import (
-    cell_moments,
-    chain_rdp,
-    pass_moments,
-    worst_threshold_rdp,
-)
+from pate_cli.accounting.threshold import cell_moments, chain_rdp, pass_moments, worst_threshold_rdp
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from slices import tries
 
@@ -102,17 +96,13 @@ def test_a_whole_query_by_its_formula(v, answer):
     moments = pass_moments(np.array(v), threshold=threshold, sigma=sigma, order=order)
     cap = order / (2.0 * sigma**2)
     found = float(chain_rdp(moments, np.array(answer), cap=cap))
-    with mpmath.workdps(60):
-        worst = mpmath.mpf(0)
-        for there in (v - 1.0, v + 1.0):
-            p, q = (mpmath.ncdf((each - threshold) / sigma) for each in (v, there))
-            for a, b in ((p, q), (q, p)):
-                label = mpmath.exp((order - 1) * answer)
-                moment = (1 - a) ** order * (1 - b) ** (1 - order) + a**order * b ** (
-                    1 - order
-                ) * label
-                worst = max(worst, mpmath.log(moment) / (order - 1))
-    assert found == pytest.approx(min(float(worst), cap + answer), rel=1e-9)
+    where = {"threshold": threshold, "sigma": sigma, "order": order}
+    worst = max(
+        float(exact_test(a, b, **where, digits=120, gain=answer))
+        for there in (v - 1.0, v + 1.0)
+        for a, b in ((v, there), (there, v))
+    )
+    assert found == pytest.approx(min(worst, cap + answer), rel=1e-9)
 
 
 def test_overflow_ends_at_the_cap():

@@ -20,12 +20,10 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.run.labelling import drawn
 from runs import aggregated, cut
 from slices import tries
 
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)
-# T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
 
 
 @pytest.mark.parametrize("teachers", [16, 64])
@@ -98,17 +96,6 @@ def test_the_test_of_real_scores_costs_more_than_that_of_whole_ones():
     mechanism = InteractiveGNMax(20, 3, threshold=8.0, sigma1=1.0, sigma2=5.0)
     found = mechanism.query_costs(np.array([3.0])).test
     assert 1.0782 < found[0] < 1.079  # 1.0605 over whole scores; theory.md, 2.1
-
-
-def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
-    shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
-    mechanism = InteractiveGNMax(
-        10, 2, threshold=1e6, sigma1=1.0, sigma2=1.0, confidence=0.9, predictions=a_student(shares)
-    )
-    (part,) = drawn(cut(np.full((5, 2), 5), 5), mechanism, RunKey.of(1), max_answers=5)
-    table = part.table({})
-    assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
-    assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
 
 
 @pytest.mark.parametrize(("size", "cap"), [(100, 1), (3, 2), (1, 5)])

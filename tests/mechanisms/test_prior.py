@@ -12,11 +12,10 @@ from functools import cache, cached_property
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
 
 from divergences import renyi
 from graphs import Graph
-from laws import gaussian_argmax_law
+from laws import checked_argmax_law
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
@@ -111,10 +110,7 @@ def test_a_threshold_that_teachers_alone_never_reach_is_priced_where_a_guess_car
         each.worst_rdp(queries=1, answers=1, orders=np.array([3.0]))[0] for each in (it, alone)
     )
     counts = np.array([[11, 0, 0], [10, 1, 0]])
-    margin = (counts.max(axis=1) - it.threshold) / it.sigma1
-    law = np.column_stack(
-        [log_ndtr(-margin), log_ndtr(margin)[:, None] + gaussian_argmax_law(counts, it.sigma2)]
-    )
+    law = checked_argmax_law(counts, sigma=30.0, threshold=11.0, sigma1=0.8)
     exact = max(renyi(law[0], law[1], 3.0), renyi(law[1], law[0], 3.0))
     assert missed < 1e-2 * exact
     assert exact <= found * NO_MORE

@@ -4,23 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from divergences import hockey_stick
 from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
-from pate_cli.accounting.stability import distance_to_instability, farthest_distance
+from pate_cli.accounting.stability import distance_to_instability
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import MechanismName
-from pate_cli.mechanisms import MechanismChoice, sparse_vector
+from pate_cli.mechanisms import sparse_vector
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from slices import some
-
-
-def built(given, *, k=1):
-    choice = MechanismChoice(MechanismName.SPARSE_VECTOR, given, teachers_per_record=k)
-    return choice.build(teachers=250, classes=10, queries=640, delta=1e-5)
 
 
 def sparse(teachers, classes, epsilon, delta, refusals, **more):
@@ -66,6 +59,7 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, k):
     assert labels.dtype == np.int32
     assert labeller.refused == refused
     assert labeller.stopped == (refused == refusals)
+    assert "threshold" not in repr(labeller)
     np.testing.assert_array_equal(mechanism.label(counts, RunKey.of(5).rows(0, 1)), labels)
 
 
@@ -88,18 +82,6 @@ def test_batches_change_nothing(refusals):
     other = RunKey.of(6).rows(0, 1)
     other.laplace((3000, 2))
     assert noise.laplace(1) == other.laplace(1)
-
-
-def test_nothing_is_answered_after_the_last_refusal():
-    mechanism = sparse(60, 3, 2.0, 0.02, 4)
-    counts = np.concatenate([np.tile([[20, 20, 20]], (4000, 1)), np.tile([[60, 0, 0]], (500, 1))])
-    labeller = mechanism.start()
-    labels = labeller.label(counts, RunKey.of(7).rows(0, 1))
-    assert labeller.stopped
-    assert (labels[4000:] == NO_LABEL).all()
-    assert (mechanism.start().label(counts[4000:], RunKey.of(7).rows(0, 1)) == 0).all()
-    assert (labeller.label(counts[4000:], RunKey.of(8).rows(0, 1)) == NO_LABEL).all()
-    assert "threshold" not in repr(labeller)
 
 
 # One row under two neighbours: its two distances and whether its plurality is turned.
@@ -158,27 +140,3 @@ def test_privacy_is_that_of_the_epochs():
     assert mechanism.privacy(3, 1e-5) == best_composition(
         3, epsilon=0.3, delta=mechanism.leak, total_delta=1e-5
     )
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_default_epsilon_puts_the_threshold_at_a_half(k):
-    mechanism = built({"query_delta": 1e-7, "refusals": 5}, k=k)
-    assert (mechanism.query_delta, mechanism.refusals) == (1e-7, 5)
-    assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
-    confident = np.tile([[230, 20] + [0] * 8], (500, 1))
-    assert (mechanism.label(confident, RunKey.of(1).rows(0, 1)) == 0).all()
-
-
-FALSE_ALARM = 1e-8
-
-
-@pytest.mark.parametrize("refusals", [1, 3, 20])
-def test_the_leak_is_paid_per_refusal_and_not_per_query(refusals):
-    """All rows turned: the first answered one gives everything away; its chance is exact."""
-    mechanism = sparse(8, 2, 1.0, 0.05, refusals)
-    counts, noise, times = np.tile([[4, 4]], (60, 1)), RunKey.of(11).rows(0, 1), 3000
-    caught = sum(bool((mechanism.label(counts, noise) != NO_LABEL).any()) for _ in range(times))
-    chance = 1.0 - (1.0 - mechanism.leak) ** refusals
-    assert binom.cdf(caught, times, chance) > FALSE_ALARM
-    assert binom.sf(caught - 1, times, chance) > FALSE_ALARM
-    assert chance <= refusals * mechanism.leak * (1.0 + 1e-12)

@@ -1,7 +1,5 @@
 """Histograms of many classes: the law of the best class without votes, and the same costs."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
@@ -146,20 +144,3 @@ def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
     assert (np.abs(one.mean(axis=1) - other.mean(axis=1)) < 6.0 * error).all()
     hits = [np.mean(c[np.arange(6000), t]) for c, t in ((urn, truth), (known, its_truth))]
     assert abs(hits[0] - hits[1]) < 6.0 * 12.0 * np.sqrt(0.5 / 6000)
-
-
-def test_the_best_of_the_zeros_is_the_best_of_that_many_draws():
-    """All histograms of a small ensemble: as with noise on every class, two samples compared."""
-    teachers, classes, draws = 3, 4, 20_000
-    mechanism = ConfidentGNMax(teachers, classes, threshold=1.5, sigma1=1.0, sigma2=0.8)
-    votes = [v for v in itertools.product(range(4), repeat=classes) if sum(v) <= teachers]
-    for place, counts in enumerate(np.unique(np.sort(votes, axis=1), axis=0)):
-        rows = np.tile(counts, (draws, 1))
-        key = RunKey.of(place)
-        dense = mechanism.label(rows, key.rows(0, 5))
-        others = RunKey.of(1000 + place).rows(0, mechanism.sparse_draws + 1)
-        sparse = mechanism.label(SparseCounts.of(rows), others)
-        for label in range(-1, classes):
-            one, other = (int(np.count_nonzero(found == label)) for found in (dense, sparse))
-            # Given their sum, either is a fair binomial if the chances agree.
-            assert in_law(one, one + other, 0.5)

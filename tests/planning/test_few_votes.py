@@ -163,12 +163,6 @@ def test_what_has_no_proof_is_refused(verb):
     assert told == "`votes_per_teacher` cannot be used with interactive"
 
 
-def test_votes_that_are_open_keep_their_limit():
-    with pate.open_votes(VOTES, **READ) as votes:
-        found = pate.cost(votes, "gnmax", sigma2=12.0)
-        assert found.epsilon == pate.cost(VOTES, "gnmax", **SAID).epsilon
-
-
 @pytest.mark.parametrize("goal", [{"target_epsilon": 3.0}, {"answers": 20}])
 @pytest.mark.parametrize("mechanism", ["gnmax", "confident"])
 def test_what_tune_finds_is_what_a_run_costs(goal, mechanism):

@@ -57,13 +57,6 @@ def test_at_the_least_target_there_is_an_answer(teachers):
     assert found.forecast.rows == 1
 
 
-def test_a_hopeless_run_has_no_command():
-    found = plan(Question(2, 3, 0.2, queries=5))
-    if not found.likely:
-        assert found.command is None
-        assert "the least target that is of use is about" in found.frankly
-
-
 def test_out_of_reach():
     line = refusal(UnreachableError, plan, Question(2, 3, None, 2000, 2000))
     assert line == "even epsilon 50 cannot give 2000 answers"

@@ -6,37 +6,28 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.core.errors import UsageError, ValidityError
-from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAnalysis
-from pate_cli.paper.release import expected_local_sensitivity
 from pate_cli.planning.sensitivity import price_votes
-from refusals import refusal
-from runs import CountsRows, charged, cut
+from runs import CountsRows, charged
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
-CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0)
-TIGHT = [CONFIDENT, GNMax(20, 3, sigma2=3.0), LNMax(20, 3, laplace_scale=2.0)]
-
-
-def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysis=Analysis.TIGHT):
-    passes = cut(counts, size)
-    if analysis is Analysis.TIGHT:
-        return price_votes(passes, mechanism, order=order, beta=beta)[0]
-    plan = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=order, beta=beta, sigma=9.0)
-    return PublishedAnalysis().sensitivity(passes, mechanism, plan, queries=len(counts)).price
+TIGHT = [
+    ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0),
+    GNMax(20, 3, sigma2=3.0),
+    LNMax(20, 3, laplace_scale=2.0),
+]
 
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
 @pytest.mark.parametrize("beta", [0.01, 0.05, 2.0])
 def test_it_is_what_a_run_would_have_charged(mechanism, beta):
-    found = measured(mechanism, beta=beta)
+    found, _ = price_votes(CountsRows(COUNTS), mechanism, order=4.0, beta=beta)
     distances = distances_for(beta, teachers=20)
     ledger = charged(mechanism, COUNTS, [4.0], distances=distances)
     assert found.rdp == ledger.rdp[0]
@@ -59,45 +50,12 @@ def test_the_cost_within_a_distance_starts_at_the_cost_and_ends_at_most_at_the_w
     assert within[-1] <= every * (1.0 + 1e-3) + 1e-9
 
 
-@pytest.mark.parametrize("beta", [1e-4, 0.03, 0.7])
-def test_the_smooth_maximum_ends_with_the_ceiling(beta):
-    price = Price(rdp=1.0, distances=np.arange(3), curve=np.array([0.1, 0.2, 0.25]), ceiling=0.9)
-    wanted = max(0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta), 0.9 * np.exp(-3 * beta))
-    assert price.smooth(beta) == pytest.approx(wanted, rel=1e-14)
-    np.testing.assert_allclose(
-        price.discounted(beta), [0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta)], rtol=1e-14
-    )
-    twice = price + price
-    for other in (twice, price.scaled(2.0)):
-        assert other.smooth(beta) == pytest.approx(2.0 * wanted, rel=1e-14)
-        assert other.rdp == 2.0
-
-
-def test_the_published_curve_stops_at_the_number_of_teachers():
-    found = measured(CONFIDENT, analysis=Analysis.PAPER)
-    assert found.curve.shape == (20,)
-    assert found.ceiling == found.curve[-1]
-    noise = {"threshold": 12.0, "sigma1": 6.0, "sigma2": 5.0}
-    scores = COUNTS.max(axis=1)
-    wanted = expected_local_sensitivity(COUNTS, scores, noise, order=4.0, teachers=20)
-    np.testing.assert_allclose(found.curve, wanted, rtol=1e-12)
-    assert np.all(np.diff(found.curve) >= 0.0)
-
-
-def test_what_the_paper_has_no_sensitivity_for_is_refused():
-    assert refusal(UsageError, measured, TIGHT[2], analysis=Analysis.PAPER) == (
-        "the published analysis has no smooth sensitivity for lnmax; use `analysis` tight"
-    )
-    with pytest.raises(ValidityError):
-        measured(GNMax(20, 3, sigma2=1.0), order=3.0, analysis=Analysis.PAPER)
-
-
 def test_mnist_has_the_published_smooth_sensitivity(mnist_histograms):
     """0.06169; the paper prints 0.06175 for its own, not monotone, lists of thresholds."""
     mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
-    found = measured(
-        mechanism, mnist_histograms, size=640, order=14.0, beta=0.0329, analysis=Analysis.PAPER
-    )
+    plan = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=14.0, beta=0.0329, sigma=9.0)
+    rows = CountsRows(mnist_histograms)
+    found = PublishedAnalysis().sensitivity(rows, mechanism, plan, queries=640).price
     assert found.smooth(0.0329) == pytest.approx(0.06169, abs=5e-6)
     assert found.discounted(0.0329).max() == pytest.approx(found.smooth(0.0329), rel=1e-12)
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
 
-from laws import gaussian_argmax_law
+from laws import checked_argmax_law, gaussian_argmax_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.tested_budget import Coin, passing_coin
@@ -88,10 +87,11 @@ class Ties:
     def apart(self, epsilon):
         """The hockey-stick of a file and its neighbour."""
         counts = np.array([[20, 20], [19, 21]])
-        laws = gaussian_argmax_law(counts, self.mechanism.sigma2)
-        if isinstance(self.mechanism, ConfidentGNMax):
-            margin = (counts.max(axis=1) - self.mechanism.threshold) / self.mechanism.sigma1
-            laws = np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + laws])
+        it = self.mechanism
+        laws = gaussian_argmax_law(counts, it.sigma2)
+        if isinstance(it, ConfidentGNMax):
+            check = {"threshold": it.threshold, "sigma1": it.sigma1}
+            laws = checked_argmax_law(counts, sigma=it.sigma2, **check)
         return hockey_stick_of_rows(*laws, self.rows, epsilon)
 
 

@@ -214,22 +214,6 @@ def test_a_piece_of_another_place_run_or_hand_does_not_count(votes, here, cut):
     assert not (here / "trace").exists()
 
 
-def test_a_piece_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
-    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=None)
-
-    def fails(self, target):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", fails)
-        assert "cannot write" in refusal(OutputError, kept.keep, 0, [1])
-    assert not kept.has(0)
-    kept.keep(0, [1])
-    assert (kept.has(0), kept.find(0)) == (True, [1])
-    kept.end()
-    assert not kept.folder.exists()
-
-
 def test_an_end_that_fails_half_way_gives_no_second_answer(votes, here, monkeypatch):
     unlink = Path.unlink
 

@@ -43,13 +43,6 @@ def test_a_path_is_labels_and_a_report_beside_them(tmp_path):
     assert str(pate.verify("found.report.json", labels="found.csv")).endswith("hold: promise>")
 
 
-def test_labels_are_the_same_wherever_they_go(tmp_path):
-    kept = pate.aggregate(VOTES, **GIVEN)
-    kept.labels.save("kept.parquet")
-    pate.aggregate(VOTES, **GIVEN, into="written.parquet")
-    assert (tmp_path / "kept.parquet").read_bytes() == (tmp_path / "written.parquet").read_bytes()
-
-
 @pytest.fixture
 def small_batches(monkeypatch):
     monkeypatch.setattr(vote_file, "ENTRIES_PER_BATCH", 21)

@@ -23,6 +23,13 @@ def hockey_stick(p, q, epsilon):
     return np.maximum(p - np.exp(epsilon) * q, 0.0).sum(axis=-1)
 
 
+def exact_gaussian_delta(mu, epsilon):
+    """δ of two Gaussians that are μ apart, in 60 digits (Balle and Wang 2018, Theorem 8)."""
+    with mp.workdps(60):
+        m, e = mp.mpf(mu), mp.mpf(epsilon)
+        return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+
+
 def coin(x, y, order):
     """D_λ(Bernoulli(Φ(x)) ‖ Bernoulli(Φ(y))), broadcast."""
     here, there = (np.stack([log_ndtr(z), log_ndtr(-z)], axis=-1) for z in map(np.asarray, (x, y)))

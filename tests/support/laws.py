@@ -22,10 +22,17 @@ def gaussian_argmax_law(histograms, sigma):
     return _argmax_law(n, log_weights, table)
 
 
+def checked_argmax_law(histograms, *, sigma, threshold, sigma1):
+    """log chances of no answer and of every label, [k, 1 + m], where n.max() + N(0, σ1²) < T."""
+    margin = (np.asarray(histograms).max(axis=1) - threshold) / sigma1
+    labels = gaussian_argmax_law(histograms, sigma) + log_ndtr(margin)[:, None]
+    return np.column_stack([log_ndtr(-margin), labels])
+
+
 def three_outcome_law(x, y):
     """log chances that x + N, y + N' and 0 are the largest, [3, cases]."""
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(0.0, 16.0, 17)
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    edges = np.arange(max(16.0, x.max() + 12.0, y.max() + 12.0) + 1.0)
     half = np.diff(edges)[:, None] / 2.0
     t = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
     log_weights = np.log((half * weights).ravel()) - 0.5 * np.log(2.0 * np.pi)

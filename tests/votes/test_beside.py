@@ -24,7 +24,6 @@ from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.files.protected import current, places_of, watched
 from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import (
-    Joined,
     aliases_of,
     content_of,
     predictions,
@@ -414,8 +413,6 @@ def pairs():
 def test_every_label_has_a_guess_of_its_own(pairs):
     table = pa.table({"query_id": ["c", "a", "b"], "blue": [1, 0, None], "red": [None, 1, 0]})
     for source in (YES, YES.tolist(), pa.table({"v": YES.tolist()}), table, table.to_pandas()):
-        found = prior(source, pairs)
-        assert rows(found, pairs).tolist() == YES.ravel().tolist()
         assert rows(prior(source, pairs), pairs).tolist() == YES.ravel().tolist()
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])
@@ -449,7 +446,6 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
     ],
 )
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
-    assert text in refusal(VoteError, prior, given, pairs)
     assert text in refusal(VoteError, prior, given, pairs)
 
 
@@ -531,16 +527,3 @@ def test_files_of_aliases_that_are_refused(name, content, kind, text, tmp_path):
         (tmp_path / name).write_text(content)
     told = {"label_names": ("cat", "dog"), "aliases": tmp_path / name}
     assert text in refusal(kind, open_votes([["cat"]], **told).__enter__)
-
-
-# The join itself.
-
-
-def test_values_by_hand_are_joined_like_those_of_files(plain):
-    made = Joined("the prior", GUESSES, ids=np.array([3, 2, 1, 0]))
-    assert rows(prior(made, plain), plain).tolist() == GUESSES[::-1].tolist()
-    assert content_of(made) == made.sha256
-    assert pickle.loads(pickle.dumps(made)).at(np.array([3, 9]), 0, -1).tolist() == [0, -1]  # noqa: S301
-    shared = Joined("the prior", SHARES)
-    assert shared.at(range(2), 2, 0.0).tolist() == SHARES[2:].tolist()
-    assert shared.ids is None

@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fuzz.cases import layout_of
-from fuzz.damage import struck
 from fuzz.whole import WHOLE, whole
-from slices import EVERY, tries
+from slices import EVERY
 
 FORMATS = ("npy", "npz", "parquet", "csv", "jsonl", "arrow", "gzip", "zstd")
 MOST = 1300
@@ -174,19 +173,6 @@ def test_files_that_are_cut_short(tmp_path):
         texts += content.isascii()
     said, _ = reading(files)
     assert sum(each.endswith(" rows") for each in said) <= 2 * texts
-
-
-def test_files_with_damaged_bytes(tmp_path):
-    rng = np.random.default_rng(21)
-    files = []
-    for kind in VOTES:
-        for number in range(tries(60)):
-            path = tmp_path / f"{kind}-{number}"
-            path.write_bytes(struck(whole(kind), rng))
-            files.append((path, told(kind)))
-    said, most = reading(files)
-    assert len(said) == len(files)
-    assert most < MOST
 
 
 @pytest.mark.parametrize("where", ["dictionary", "offsets"])

@@ -20,7 +20,6 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.source import taken_out
 from stored import table_in
 
 ROWS, TEACHERS = 30, 12
@@ -101,20 +100,6 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
             batches = list(votes.batches(start=start, limit=limit))
             found = [row for batch in batches for row in batch.counts.tolist()]
             assert found == COUNTS[start : start + limit]
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
-@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
-def test_arrays(kind, packed, order, tmp_path):
-    words = kind in "US"
-    values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
-    options = {"label_names": NAMES} if words else {"classes": 3}
-    for name, layout, array in (("r", "labels", values), ("t", "labels-by-teacher", values.T)):
-        with (tmp_path / name).open("wb") as file:
-            packed(file, np.asarray(array, order=order))
-        _, ids, counts = read(tmp_path / name, layout=layout, teachers=TEACHERS, **options)
-        assert (ids, counts) == (list(range(ROWS)), COUNTS)
 
 
 WIDE = "query_id,class_0,class_1\n"
@@ -294,12 +279,3 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
             open_votes(source, layout="counts", skip_rows=1),
         ):
             pass
-
-
-def test_a_function_gets_the_options_that_it_has_as_keywords():
-
-    def open_parts(sources, *, skip_rows=0): ...
-
-    options = {"skip_rows": 2, "keep": "last"}
-    assert taken_out(options, open_parts) == {"skip_rows": 2}
-    assert options == {"keep": "last"}

@@ -34,14 +34,16 @@ LABELS = hnp.arrays(
     dtype=st.sampled_from(DTYPES),
     order=st.sampled_from("CF"),
     rows=st.integers(1, 9),
+    packed=st.sampled_from([np.save, np.savez, np.savez_compressed]),
 )
-def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows):
-    expected, path = by_hand(labels, CLASSES), tmp_path_factory.mktemp("votes") / "v.npy"
+def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows, packed):
+    expected, path = by_hand(labels, CLASSES), tmp_path_factory.mktemp("votes") / "v"
     told = {"classes": CLASSES, "teachers": labels.shape[1], "batch_rows": rows}
     shapes = {"counts": expected, "labels": labels, "labels-by-teacher": labels.T}
     for layout, array in shapes.items():
         array = np.asarray(array.astype(dtype), order=order)
-        np.save(path, array)
+        with path.open("wb") as file:
+            packed(file, array)
         for source in (path, array):
             _, ids, counts = read(source, layout=layout, **told)
             np.testing.assert_array_equal(counts, expected)

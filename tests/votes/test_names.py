@@ -93,19 +93,6 @@ def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry(
     assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [1, None, None, 1, None]
 
 
-def test_blanks_around_a_text_are_no_part_of_it():
-    names = ClassNames(class_names(" cat, dog ,Guinea pig"))
-    assert names.names == ("cat", "dog", "Guinea pig")
-    assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
-
-
-def test_both_forms_of_unicode_are_one_only_with_normalise():
-    forms = [unicodedata.normalize(form, "Ärger") for form in ("NFC", "NFD")]
-    assert forms[0] != forms[1]
-    assert ClassNames((forms[1], "Glück")).places(forms).tolist() == [-1, 0]
-    assert ClassNames((forms[1], "Glück"), normalise=True).places(forms).tolist() == [0, 0]
-
-
 def test_what_is_punctuation_alone_is_not_normalised_away():
     marks = ClassNames(("?", "!"), normalise=True)
     assert marks.places(["?", " ! ", "", "??", "."]).tolist() == [0, 1, -1, -1, -1]

@@ -150,11 +150,6 @@ def test_a_vote_that_appears_or_goes_missing_is_in_the_maximum():
     assert direct <= cost([[0, 0, 0]], teachers=4, sigma=4.0, order=30.0)[0, 0] <= 1.03 * direct
 
 
-def test_a_lattice_too_large_for_memory_is_refused():
-    with pytest.raises(ParameterError, match=r"teachers=5000, classes=3 and sigma=800: .* GiB"):
-        cost([[3, 2, 1]], teachers=5000, sigma=800.0, order=3.0)
-
-
 def test_memory_is_decided_by_public_numbers():
     shape = {"rows": 1000, "classes": 10, "order": 15.0, "furthest": 63}
     check_conditional_size(teachers=250, sigma=40.0, **shape)
@@ -162,6 +157,8 @@ def test_memory_is_decided_by_public_numbers():
         check_conditional_size(teachers=2000, sigma=100.0, **shape)
     # No table is made where the cap stands.
     check_conditional_size(teachers=2000, sigma=0.1, **shape)
+    with pytest.raises(ParameterError, match=r"teachers=5000, classes=3 and sigma=800: .* GiB"):
+        cost([[3, 2, 1]], teachers=5000, sigma=800.0, order=3.0)
 
 
 @pytest.mark.parametrize("histogram", [[16] * 16, [60, 40, *[12] * 14], [30] * 6 + [5] * 9])

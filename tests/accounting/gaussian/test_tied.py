@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
-from laws import best_of_law, gaussian_argmax_law, three_outcome_law
+from laws import best_of_law, checked_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian import tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
@@ -25,13 +25,6 @@ def cost(histograms, *, distances=(0,), threshold, sigma1, argmax_cap=1e6, **que
         argmax_cap=argmax_cap,
         **query,
     )
-
-
-def log_law(histograms, *, sigma, threshold, sigma1):
-    """log chances of no answer and of every label."""
-    margin = (np.asarray(histograms).max(axis=1) - threshold) / sigma1
-    labels = gaussian_argmax_law(histograms, sigma) + log_ndtr(margin)[:, None]
-    return np.column_stack([log_ndtr(-margin), labels])
 
 
 # τ, m, σ2, T, σ1, λ, and how many votes may be missing.
@@ -54,7 +47,7 @@ def excesses(teachers, classes, sigma, threshold, sigma1, order, missing):
     graph = Graph.of(teachers, classes, missing=missing)
     query = {"sigma": sigma, "threshold": threshold, "sigma1": sigma1}
     found = cost(graph.histograms, distances=DISTANCES, teachers=teachers, order=order, **query)
-    law = log_law(graph.histograms, **query)
+    law = checked_argmax_law(graph.histograms, **query)
     here, there = graph.edges.T
     exact = renyi(law[here], law[there], order)
     return float((exact / found[0, here]).max()), float((found[:-1, there] / found[1:, here]).max())
@@ -139,7 +132,7 @@ def walk(steps=24):
 def test_every_distance_covers_the_one_before_along_a_walk():
     found, ratio = along(walk(), **LONG)
     assert ratio <= 1.0
-    law = log_law(walk(), sigma=20.0, threshold=80.0, sigma1=12.0)
+    law = checked_argmax_law(walk(), sigma=20.0, threshold=80.0, sigma1=12.0)
     assert np.all(renyi(law[:-1], law[1:], 6.0) <= found[0, :-1])
     assert np.all(renyi(law[1:], law[:-1], 6.0) <= found[0, 1:])
 
@@ -155,7 +148,7 @@ def test_votes_at_any_distance_count(start, there, threshold):
     query = {"sigma": 10.0, "threshold": threshold, "sigma1": 4.0}
     found = cost([start], distances=range(41), teachers=80, order=4.0, **query)[:, 0]
     around = neighbours_of(np.array(there))
-    laws = log_law([there, *around[around.sum(axis=1) <= 80]], **query)
+    laws = checked_argmax_law([there, *around[around.sum(axis=1) <= 80]], **query)
     exact = max(renyi(laws[:1], laws[1:], 4.0).max(), renyi(laws[1:], laws[:1], 4.0).max())
     assert found[30] < exact <= found[40]
 
@@ -282,7 +275,7 @@ def test_far_thresholds_and_extreme_noise():
         assert np.all(found >= 0.0)
         histograms = neighbours_of([12, 5, 3])
         both = np.vstack([[[12, 5, 3]], histograms])
-        law = log_law(both, sigma=4.0, threshold=threshold, sigma1=sigma1)
+        law = checked_argmax_law(both, sigma=4.0, threshold=threshold, sigma1=sigma1)
         if np.isfinite(law).all():
             exact = renyi(np.tile(law[0], (len(histograms), 1)), law[1:], 3.0)
             assert exact.max() <= found[0, 0]

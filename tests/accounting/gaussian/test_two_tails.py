@@ -34,18 +34,6 @@ def test_golden(tight):
         assert float(larger[0, 0]) == max(found)
 
 
-def test_the_oracle_itself():
-    # Three tied classes; and two classes, where the law is a coin.
-    np.testing.assert_allclose(
-        gaussian_argmax_law(np.array([[4, 4, 4]]), 3.0), np.log([[1 / 3] * 3]), rtol=1e-13
-    )
-    coin = gaussian_argmax_law(np.array([[50, 10]]), 2.0)[0]
-    x = 40.0 / (2.0 * np.sqrt(2.0))
-    np.testing.assert_allclose(coin, [log_ndtr(x), log_ndtr(-x)], rtol=1e-12, atol=1e-13)
-    many = gaussian_argmax_law(np.array([[60, 40, 39, 3, 0, 0]]), 1.0)
-    assert np.exp(many).sum() == pytest.approx(1.0, abs=1e-13)
-
-
 def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
     tightest = 0.0
     for counts, sigma, order in some(small_cases, 2):

@@ -54,11 +54,12 @@ def test_nodes_past_the_cap_cost_it_unseen(height):
     stride=st.integers(1, 3),
     seed=st.integers(0, 10_000),
     chunk=st.sampled_from([1, 40, 10**6]),
+    queries=st.sampled_from([7, 0]),
 )
-def test_plain_loops(rows: int, size: int, stride: int, seed: int, chunk: int) -> None:
+def test_plain_loops(rows, size, stride, seed, chunk, queries):
     random = np.random.default_rng(seed)
     cost = np.sort(random.random((rows, size)), axis=1)
-    cells = np.column_stack([random.integers(0, rows, 7), random.integers(0, size, 7)])
+    cells = np.column_stack([random.integers(0, each, queries) for each in (rows, size)])
     grid = ScoreGrid(step=1.0, stride=stride, block=1, first=0, size=size)
     distances = np.unique(random.integers(0, 14, 5))
     with pytest.MonkeyPatch.context() as patch:
@@ -70,6 +71,7 @@ def test_plain_loops(rows: int, size: int, stride: int, seed: int, chunk: int) -
             cells=cells,
             distances=distances,
         )
+    assert found.shape == (distances.size, queries)
     for d, line in zip(distances, found, strict=True):
         for (v, k), value in zip(cells, line, strict=True):
             column = min(k + d * stride, size - 1)
@@ -95,16 +97,3 @@ def test_queries_add_up(monkeypatch):
     lines = sum(table.within(one.cells, distances)[:, 0] for one in each)
     monkeypatch.setattr(cost_table, "_MOST_COSTS", 2 * distances.size)
     np.testing.assert_allclose(table.profile(whole, distances), lines, rtol=1e-12)
-
-
-def test_nothing_asked() -> None:
-    grid = ScoreGrid(step=1.0, stride=1, block=1, first=0, size=3)
-    nothing = np.zeros((0, 2), dtype=np.int64)
-    found = costs_within(
-        lambda a, b, columns: np.zeros((b - a, columns.size)),
-        rows=4,
-        grid=grid,
-        cells=nothing,
-        distances=np.arange(3),
-    )
-    assert found.shape == (3, 0)

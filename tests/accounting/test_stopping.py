@@ -150,14 +150,13 @@ def test_what_is_kept_for_beyond_costs_nothing_more():
     assert log_growth(moments, asks=611, beyond=larger) > 8.807 * most
 
 
-def test_nothing_lies_beyond_where_tests_cost_as_much():
-    dear = QueryMoments(3.0, np.array([1.2]), np.array([0.1]), answer_cost=0.01)
-    assert beyond_of(dear, asks=5, most=5 * math.log(1.3) / 2.0) is None
-
-
-def test_nothing_lies_beyond_where_a_test_costs_nothing():
-    free = QueryMoments(3.0, np.array([1.0]), np.array([0.0]), answer_cost=0.5)
-    assert beyond_of(free, asks=5, most=1.0) is None
+@pytest.mark.parametrize(
+    ("refuse", "answer", "answer_cost", "most"),
+    [(1.2, 0.1, 0.01, 5 * math.log(1.3) / 2.0), (1.0, 0.0, 0.5, 1.0)],
+)
+def test_nothing_lies_beyond_where_a_test_costs_all_or_nothing(refuse, answer, answer_cost, most):
+    moments = QueryMoments(3.0, np.array([refuse]), np.array([answer]), answer_cost=answer_cost)
+    assert beyond_of(moments, asks=5, most=most) is None
 
 
 def test_growth_is_that_of_the_largest_line_and_at_least_one():

@@ -12,11 +12,11 @@ import select
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ended import ended, forked
 from kills.promises import BrokenError, Left, check_record
 from pate_cli import __main__ as program
 
@@ -94,7 +94,7 @@ def _sitting(
     os.close(asking)
     with os.fdopen(answers, "rb") as source:
         said = source.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    code = ended(process)
     if code not in (0, 5, -signal.SIGKILL):
         raise BrokenError(f"the session ended with {code}")
     *whole, _torn = said.split(b"\n")
@@ -109,15 +109,8 @@ def _started(line: Sequence[str]) -> tuple[int, int, int]:
     """A process, where to write what is asked, and where to read the answers."""
     question, asking = os.pipe()
     answers, answer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of this process are idle
-        process = os.fork()
-    if process:
-        os.close(question)
-        os.close(answer)
-        return process, asking, answers
-    code = 70
-    try:
+
+    def run() -> None:
         os.close(asking)
         os.close(answers)
         os.dup2(question, 0)
@@ -126,9 +119,8 @@ def _started(line: Sequence[str]) -> tuple[int, int, int]:
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         sys.argv = ["pate", *line]
         contextvars.Context().run(program.main)
-    except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else 70
-    finally:
-        with contextlib.suppress(BaseException):
-            sys.stdout.flush()
-        os._exit(code)
+
+    process = forked(run)
+    os.close(question)
+    os.close(answer)
+    return process, asking, answers

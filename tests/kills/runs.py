@@ -9,13 +9,13 @@ import shutil
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from ended import ended, forked
 from kills.promises import BrokenError, events_in
 from pate_cli.cli.app import app
 from pate_cli.core.noise import RunKey
@@ -51,13 +51,8 @@ def words(votes: Path, kind: str, *more: str, kept: str | None = "kept") -> list
 
 def started(folder: Path, line: Sequence[str], key: RunKey) -> int:
     """The process of a run, with ranges of a few rows, in which `key` is the next fresh one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of this process are idle
-        process = os.fork()
-    if process:
-        return process
-    code = 70
-    try:
+
+    def run() -> None:
         os.chdir(folder)
         os.environ["PATE_HOME"] = os.devnull  # every folder is on its own
         os.environ["SOURCE_DATE_EPOCH"] = "1700000000"  # a report tells when its run began
@@ -68,15 +63,8 @@ def started(folder: Path, line: Sequence[str], key: RunKey) -> int:
         RunKey.of = classmethod(lambda _, seed: key)  # type: ignore[assignment,method-assign]
         fold._ENTRIES = A_RANGE * CLASSES  # type: ignore[misc]
         app(line, prog_name="pate")
-    except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else 70
-    finally:
-        os._exit(code)
 
-
-def ended(process: int) -> int:
-    """The exit code of a process, once it has ended; negative for a signal."""
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return forked(run)
 
 
 def in_place(folder: Path) -> dict[str, bytes]:

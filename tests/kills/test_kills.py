@@ -9,8 +9,9 @@ import time
 
 import pytest
 
+from ended import ended
 from kills.processes import killed_again_and_again
-from kills.runs import KINDS, ended, in_place, kept_key, runs_killed, started, votes_in, words
+from kills.runs import KINDS, in_place, kept_key, runs_killed, started, votes_in, words
 from pate_cli.core.noise import RunKey
 from slices import some
 

@@ -140,19 +140,6 @@ def test_weights_follow_their_teachers(named, turned):
         assert drained(VOTES.T, **told | {"layout": "labels-by-teacher"}) == wanted
 
 
-@pytest.mark.parametrize("texts", [False, True])
-def test_votes_in_long_form_name_their_teachers(texts):
-    who = IDS if texts else [10, 11, 12, 13, 14]
-    rows = [(q, who[t], int(VOTES[q, t])) for t in range(5) for q in range(3)]
-    query, teacher, label = zip(*rows, strict=True)
-    long = pa.table({"query_id": query, "teacher_id": teacher, "label": label})
-    order = [4, 2, 0, 1, 3]
-    groups = TeacherGroups(
-        [GROUPS[at] for at in order], [WEIGHTS[at] for at in order], ids=[who[at] for at in order]
-    )
-    assert drained(long, classes=3, groups=groups) == by_hand(VOTES, 3, WEIGHTS).tolist()
-
-
 def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("group,weight,teacher\na,1,8\nb,5,7\n")

@@ -1,7 +1,5 @@
 """Counts and labels: the same votes in every layout, container and type are the same histograms."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -387,21 +385,6 @@ def test_many_classes_are_sparse(layout):
         found = list(file.batches())
     assert all(isinstance(batch.counts, SparseCounts) for batch in found)
     np.testing.assert_array_equal(np.concatenate([b.counts.dense() for b in found]), counts)
-
-
-def test_ranges_and_copies_read_the_same(tmp_path):
-    counts = np.random.default_rng(1).multinomial(30, [0.5, 0.3, 0.2], size=50)
-    table = pa.table({f"class_{c}": counts[:, c] for c in range(3)})
-    pq.write_table(table, tmp_path / "v.parquet", row_group_size=20)
-    with open_votes(tmp_path / "v.parquet") as file:
-        assert (file.width, file.chunks) == (3, (20, 20, 10))
-        copy = pickle.loads(pickle.dumps(file))  # noqa: S301 - our own
-        parts = [
-            batch.counts
-            for start, stop in file.ranges(limit=50, entries=24)
-            for batch in copy.batches(start=start, limit=stop - start)
-        ]
-    np.testing.assert_array_equal(np.concatenate(parts), counts)
 
 
 def test_what_carries_votes_is_not_portable(tmp_path):

@@ -1,18 +1,19 @@
-"""Worst-case costs of runs, and how they compose. No other module computes such a cost.
+"""Worst-case costs of runs, and how these costs compose. No other module computes a worst case.
 
 A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
 mechanism, draws of a sanitized ε, and curves that others state for their mechanisms. Curves add
 order by order. *Pairs* are known as one (ε, δ): tested targets, sessions, compositions, and pairs
 that others state.
 
-k1 queries with at most k2 answers cost k1·w12(λ) or k1·w1(λ) + k2·w2(λ) at every order λ, whichever
-is smaller. The cost along any sequence of answers and refusals stays below either number, so
-composition may be adaptive and the run may stop at its cap. Curves are turned into an ε by the best
-of three routes:
+k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ) at every
+order λ, where the w's are worst-case costs of one query. The cost along any sequence of answers and
+refusals stays below both numbers. So composition may be adaptive, and a run may stop at its cap on
+answers. Curves are turned into an ε by the best of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
-- `gaussian-dp`: μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², as if all noisy values were published, again
-  along every sequence. A draw has no such μ, so this route needs a cost without draws.
+- `gaussian-dp`: μ-GDP (Gaussian differential privacy) with μ² = Σ k1/σ1² + 2 k2/σ2², as if all
+  noisy values were published. A draw of a sanitized ε has no μ, so this route needs a cost without
+  draws.
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
 If others state an ε that holds at all orders, it is added in the last two routes. Section 20.1 of
@@ -50,18 +51,19 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 # Orders 1.02 … 1025, 10% apart in λ − 1; finer steps change ε in the fourth decimal. They have
 # three decimals, because reports show them.
 _ORDERS: Final = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
-# Places beside the best order: with a pair in the composition, other δ's of the curve matter.
+# A composition of pairs and a curve uses the curve at orders beside its best one, too. These are
+# steps from the index of the best order.
 _AROUND: Final = (-6, -3, 0, 3, 6)
-# If only pairs are composed, more δ is spent if ε falls at least to this share of itself.
+# A composition of pairs may use more δ for a smaller ε, if ε falls at least to this share.
 _WORTH_A_DELTA: Final = 0.99
 _DIGITS: Final = 12
 
 
 @dataclass(frozen=True)
 class Rows:
-    """k1 queries of a mechanism; at most k2 of them are answered.
+    """Queries to a mechanism whose cost is a curve: k1 = `queries`, k2 = `max_answers`.
 
-    `few` is the limit on the votes of one teacher; None if there is no limit.
+    `few` is the limit on the number of queries that one teacher votes on; None without a limit.
     """
 
     mechanism: ScoredMechanism
@@ -70,32 +72,32 @@ class Rows:
     few: Few = None
 
     def rdp(self, orders: Floats) -> Floats:
-        """Return the RDP cost for all votes, [orders], nats."""
+        """Return the worst-case RDP cost at each order, [orders], nats."""
         shape = {"queries": self.queries, "answers": self.max_answers}
         return self.mechanism.worst_rdp(**shape, orders=orders, few=self.few)
 
     @property
     def touched(self) -> tuple[int, int]:
-        """The largest numbers of queries and of answers that one record can change."""
+        """Return the largest numbers of queries and of answers that one record can change."""
         return touched(self.few, self.queries, self.max_answers)
 
     @property
     def mu_squared(self) -> float:
-        """μ² of Gaussian DP."""
+        """Return μ² of these queries under Gaussian differential privacy."""
         shape = {"queries": self.queries, "answers": self.max_answers}
         return mu_squared(self.few, self.mechanism.gaussian_mu, **shape)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """An (ε, δ), and the method that gave it.
+    """An (ε, δ), and the method that computed it.
 
     Attributes:
-        epsilon: nats.
+        epsilon: ε, nats.
         delta: δ.
         method: `one` for a single run; `renyi`, `gaussian-dp` or `pure-dp` for curves; `joint` for
             curves and pairs; `basic` or `optimal` for pairs, or the method of a composition.
-        order: the Rényi order of the method, if it has one.
+        order: the Rényi order of the method; None if the method uses none.
     """
 
     epsilon: float
@@ -104,21 +106,21 @@ class Figure:
     order: float | None = field(default=None, metadata=SPARING)
 
     def least(self, given: float) -> float:
-        """Return the smaller of this ε and an ε for given votes, nats: both hold for these votes.
+        """Return the smaller of this worst-case ε and an ε for given votes, nats.
 
-        Use it to compare the cost of given votes with a worst case. The cost of given votes can be
-        the larger one if it was computed at few orders, or at orders that are too small.
+        Both are upper bounds for these votes. The ε for given votes can be the larger of the two if
+        it was computed at few orders, or at orders that are too small.
         """
         return min(given, self.epsilon)
 
 
 @dataclass(frozen=True)
 class Pair(Figure):
-    """The (ε, δ) of a part without a curve; for a tested target, as if it passed.
+    """The (ε, δ) of a part without a curve; for a tested target, the (ε, δ) of labels that pass.
 
     Attributes:
-        came: for a tested target, the ε that it cost in the end, nats; None for any other part,
-            whose ε is fixed beforehand.
+        came: for a tested target, the ε that the run cost in the end, nats; None for any other
+            part, whose ε is fixed beforehand.
     """
 
     came: float | None = None
@@ -131,16 +133,17 @@ class Pair(Figure):
 
 @dataclass(frozen=True)
 class Cost:
-    """Worst-case cost of one or several runs; `+` composes.
+    """Worst-case cost of one or several runs; `+` composes two costs.
 
     Use it for every ε or RDP cost that may be published, because it only depends on public
     settings.
 
     Attributes:
-        delta: δ at which curves are converted, in (0, 1); 0 if no part states one.
-        rows: labels.
-        draws: sanitized values.
-        stated: mechanisms of others, added at every order; an (ε, δ) counts as randomised response.
+        delta: δ at which curves are converted, in (0, 1); 0 if no part states a δ.
+        rows: queries whose cost is a curve.
+        draws: plans of the sanitized values that were drawn.
+        stated: costs that others state, added at every order; an (ε, δ) counts as randomised
+            response.
         pairs: the parts without a curve.
     """
 
@@ -152,7 +155,7 @@ class Cost:
 
     @classmethod
     def of(cls, settings: Settings) -> Cost:
-        """Return the full cost of a run with these settings; a tested target costs its (ε, δ).
+        """Return the full cost of a run with these settings; for a tested target, its (ε, δ).
 
         Raises:
             UnreachableError: δ is smaller than the δ's of a composition.
@@ -165,12 +168,15 @@ class Cost:
 
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
-        """Return the cost of labels without a test or a draw; for a session, of all its answers."""
+        """Return the cost of the labels of a run, as if it had no release test and no draw.
+
+        For a session it is the cost of all answers that the rule of the session allows.
+        """
         cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta, settings.few)
         rule = settings.rule
         if rule is None or rule.beyond is None:
             return cost
-        # The queries beyond N have a proof for the session as a whole, and no curve.
+        # If a session may ask more than N queries, the proof gives an (ε, δ) and no curve.
         own = cost.own
         if rule.epsilon > own.epsilon:
             own = Figure(rule.epsilon, rule.delta, "renyi", rule.beyond.order)
@@ -180,7 +186,7 @@ class Cost:
     def of_rows(
         cls, mechanism: Mechanism, queries: int, answers: int, delta: float, few: Few = None
     ) -> Cost:
-        """Return the cost at δ of this many queries, at most `answers` of which are answered.
+        """Return the cost at δ of a number of queries, of which at most `answers` get an answer.
 
         Raises:
             UnreachableError: δ is smaller than the δ's of a composition.
@@ -204,22 +210,19 @@ class Cost:
 
     @property
     def labels(self) -> Cost:
-        """Return the cost of the labels alone, without draws and without mechanisms of others."""
+        """Return the cost of the labels alone, without draws and without costs of others."""
         return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
-        """Return the cost for records that change this many votes of a query.
-
-        Pairs count in full.
-        """
+        """Return the cost for records that change this many votes of a query; pairs stay as is."""
         rows = tuple(replace(each, mechanism=each.mechanism.moving(votes)) for each in self.rows)
         return replace(self, rows=rows)
 
     @cached_property
     def own(self) -> Figure:
-        """Return (ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
+        """Return the (ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
 
-        It includes the δ's of pairs that others state.
+        The δ includes the δ's of pairs that others state.
 
         Raises:
             ParameterError: δ is 1 or more.
@@ -235,7 +238,7 @@ class Cost:
 
     @cached_property
     def of_curves(self) -> Figure:
-        """Return the smallest ε of the curves at δ by any route, nats, unrounded; without pairs."""
+        """Return the (ε, δ) of the curves alone by the best route; ε is in nats, not rounded."""
         curve, delta = _Curve(self), self.delta
         flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
@@ -251,13 +254,14 @@ class Cost:
 
     @property
     def mu(self) -> float:
-        """Return μ of Gaussian DP of the rows; in a composition the squares of μ add up."""
+        """Return μ of Gaussian DP of all rows; the squares of the μ's of parts add up."""
         return float(np.sqrt(sum(rows.mu_squared for rows in self.rows)))
 
     def _pure_epsilon(self) -> float | None:
-        """Return ε of answers that are all pure-DP, None if some are not.
+        """Return the ε of answers that are all pure-DP; None if some answers are not.
 
-        If rounds differ in ε0, it is the smaller of their sum and the curve of the largest ε0.
+        If the rounds have different ε0's, the result is the smaller of two bounds: the sum of all
+        ε0's, and the optimal composition with the largest ε0 for every answer.
         """
         answers: list[tuple[int, float]] = []
         for rows in self.rows:
@@ -271,7 +275,7 @@ class Cost:
     def rdp_at(self, order: float) -> float:
         """Return the RDP cost at one order, nats.
 
-        Pairs count as randomised response at their full ε. The cost is infinite if a draw or a
+        Pairs count as randomised response at their full ε. The result is infinite if a draw or a
         curve of others has no finite cost at this order.
         """
         at = np.array([order])
@@ -286,10 +290,10 @@ class Cost:
 
     @property
     def least_delta(self) -> float:
-        """Return the smallest δ at which floating-point noise allows to charge these curves.
+        """Return the smallest δ at which floating-point noise allows to convert these curves.
 
-        The bound grows with ε (and by 1 for a draw). The ε of the curves is computed only if δ is
-        too small for the largest ε. External curves may require a larger δ themselves.
+        This δ grows with ε. The ε of the curves takes time, so it is computed only if δ is too
+        small for the largest possible ε. Curves of others state a smallest δ of their own.
         """
 
         def at(epsilon: float) -> float:
@@ -309,10 +313,11 @@ class Cost:
     def together(self) -> Figure:
         """Return the (ε, δ) of all parts, to twelve digits, if the parts were chosen beforehand.
 
-        It holds only if neither the choice of runs nor their settings depended on earlier
-        results. δ is the largest δ of the curves (and no less than floating-point noise of all of
-        them needs) plus the δ's of all pairs. A tested target counts its full ε in a composition,
-        or the ε that it cost in the end in a sum, whichever gives less.
+        The result is valid only if neither the choice of runs nor their settings depended on
+        earlier results. δ is the largest δ of the curves plus the δ's of all pairs; the δ of the
+        curves is at least `least_delta`. There are two bounds for tested targets: a composition
+        with the full ε of each, and a sum with the ε that each cost in the end. The result is the
+        smaller one.
 
         Raises:
             LedgerError: no part states the δ at which the curves are converted.
@@ -333,7 +338,7 @@ class Cost:
         return Figure(_twelve(epsilon), total, "joint")
 
     def around(self) -> Curves:
-        """Return the curves at the orders that are best for δ, and for δ's of similar size."""
+        """Return the curves at the orders that are best for δ and for other δ's of its size."""
         curve = _Curve(self)
         centre = curve.best_place(self.delta)
         curve.charge([centre + step for step in _AROUND])
@@ -343,7 +348,10 @@ class Cost:
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
-        """Return the sum of pairs, or their optimal composition if it is worth more δ."""
+        """Return the sum of pairs, or their optimal composition if its ε is clearly smaller.
+
+        The optimal composition needs more δ than the sum.
+        """
         basic, slack = decimal_sum(pair.counted for pair in self.pairs), max(added)
         if slack > 0.0:
             optimal = min(self._in_full(None, slack), self._as_it_came(None, slack))
@@ -353,15 +361,15 @@ class Cost:
         return Figure(basic, _below_one(delta_sum(added)), "basic")
 
     def _in_full(self, curves: Curves | None, delta: float) -> float:
-        """Return the composition of pairs with their full ε, which is fixed beforehand."""
+        """Return the ε of the optimal composition of curves and all pairs, each at its full ε."""
         return epsilon_together(
             np.array([pair.epsilon for pair in self.pairs]), curves, delta=delta
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return the sum in which tested targets count as they ended.
+        """Return an ε with tested targets at their cost in the end, added to the other parts.
 
-        All other parts are composed.
+        The other parts are composed in the optimal way.
         """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0
@@ -371,10 +379,11 @@ class Cost:
 
 
 class _Curve:
-    """RDP curve of a cost, computed at a few of many orders; each order takes time, and is valid.
+    """RDP curve of a cost, computed at few orders, because each order takes time.
 
-    Costs of labels grow about linearly with the order, so each computed cost shows where the best
-    order is. A poor guess makes ε less sharp, and has no other effect.
+    The ε from any order is an upper bound. Costs of labels grow about linearly with the order, so
+    each computed cost shows where the best order is. A poor guess makes ε larger than necessary,
+    and has no other effect.
     """
 
     def __init__(self, cost: Cost) -> None:
@@ -382,7 +391,7 @@ class _Curve:
         ends = [*(part.highest for part in cost.stated), *(draw.highest for draw in cost.draws)]
         highest = min(ends, default=math.inf)
         orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
-        if orders.size == 0:  # a very large β allows only orders slightly above 1
+        if orders.size == 0:  # A very large β only allows orders slightly above 1.
             orders = np.array([(1.0 + highest) / 2.0])
         drawn = np.array([sum(draw.rdp(order) for draw in cost.draws) for order in orders.tolist()])
         self.orders, self.beside = orders, drawn + stated_rdp(cost.stated, orders)
@@ -399,12 +408,12 @@ class _Curve:
             self.charged.update(zip(new, rdp.tolist(), strict=True))
 
     def epsilon(self, place: int, delta: float) -> float:
-        """Return the ε at an order whose cost is known, nats; it is below 0 if δ is large."""
+        """Return the ε from one order whose cost is known, nats; below 0 if δ is large."""
         conversion = conversion_cost(self.orders[place : place + 1], delta=delta)
         return float((self.charged[place] + self.beside[place] + conversion)[0])
 
     def best_place(self, delta: float) -> int:
-        """Return the index of the best order: guess by the usual slope, then go downhill."""
+        """Return the index of the best order, by a guess and then by steps to smaller ε."""
         conversion = conversion_cost(self.orders, delta=delta)
 
         def guess(slope: float) -> int:
@@ -427,7 +436,7 @@ class _Curve:
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of numbers by their decimal digits, so that .1 and .2 make .3."""
+    """Return the sum of numbers by their decimal digits, so that the sum of .1 and .2 is .3."""
     return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
 
 

@@ -1,18 +1,18 @@
 """How a run finds the record of its teachers, enters it, and notes its outcome there.
 
-A record lies beside its votes unless another record is named. The user's state directory keeps how
-the user last saw each record. So a run finds the record of votes that were moved, copied or linked.
-It also notices a record that is gone or was rolled back while its votes remain. These notes are in
-files of mode 0600, under a quick fingerprint of the votes; nothing public contains a hash of votes.
-The notes help users who forget, and prove nothing: if the directory cannot be read or written, runs
-go on without them.
+A record lies beside its votes unless the user names another record. In the user's state folder,
+`pate` notes for each record where it was last seen, and how long it was. By these notes, a run
+finds the record of votes that were moved, copied or linked. A run also notices if a record is gone
+or was rolled back while its votes remain. The notes are files of mode 0600, under a quick
+fingerprint of the votes; nothing public contains a hash of votes. The notes help users who forget,
+and prove nothing: if the folder cannot be read or written, runs go on without notes.
 
-Votes have one record. If another record is named, it takes over all runs of the old one. The old
-record then names the new one, and accepts no further run.
+Votes have one record. If the user names another record, this record takes over all runs of the old
+record. The old record then names the new record, and accepts no further run.
 
 A run enters the record before it uses its votes. The way a run ends may depend on the votes, or on
-a test whose outcome somebody has seen. If such a run were free, somebody could try it again. So a
-run is only removed if its file turned out to hold no votes.
+a test whose outcome somebody has seen. If a failed run cost nothing, somebody could try it again
+and again. So a run is only removed from the record if its file turned out to contain no votes.
 """
 
 from __future__ import annotations
@@ -65,16 +65,17 @@ _LARGEST: Final = 1 << 16
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """The place of the record of some teachers, even before it begins; without a file it is empty.
+    """The place of the record of some teachers, even if the record has no line yet.
 
     Attributes:
-        file: the record.
+        file: the file of the record; None if a run has no record.
         earlier: earlier records of the votes, which `file` takes over.
         votes: the holder's name for the votes.
-        named: whether somebody named the record, or the ensemble.
-        ensemble: the name of the ensemble, which its runs state; None without one.
-        disjoint_from: ensembles of the record that are declared disjoint from it.
-        signpost: where the record of the ensemble would lie, if it lies elsewhere.
+        named: whether the user named the record, or the ensemble.
+        ensemble: the name of the ensemble, which runs state; None without an ensemble.
+        disjoint_from: ensembles of the record that the user declares disjoint from `ensemble`.
+        signpost: the empty file under the ensemble's name, which will lead to `file`; None if
+            `file` itself has this name.
     """
 
     file: RecordFile | None = None
@@ -101,13 +102,15 @@ class RecordPlace:
         The record lies beside the votes, or elsewhere if the votes were moved, copied or linked.
 
         Args:
-            votes: in any form that the verbs take; votes on disk have a record beside them.
-            record: the file of the record; False for none.
-            ensemble: a name, under which the record is kept in the user's own folder.
-            disjoint_from: other ensembles that share no person with this one. The run enters the
-                record of the first of them, and this record takes over those of the others.
-            seeded: the run is for tests, and enters a record only if one is named.
-            accept_lost: begin a new record if the record of the votes is gone.
+            votes: votes in any form that the verbs take; votes on disk have a record beside them.
+            record: the file of the record; False for no record.
+            ensemble: the name of the teachers, under which the user's own folder has the record.
+            disjoint_from: names of other ensembles that share no person with this one. The run
+                enters the record of the first of these ensembles, which takes over the records of
+                the other ensembles.
+            seeded: whether the noise has a seed; such a run is a test, and enters a record only if
+                the user names the record.
+            accept_lost: whether to begin a new record if the record of the votes is gone.
 
         Raises:
             UsageError: the record is named in two ways, or the name is not allowed.
@@ -118,7 +121,7 @@ class RecordPlace:
         name, path = _on_disk(votes)
         if record is False or seeded:
             path = None  # The record of the votes must not change.
-        # Beside a pattern of names there is no place for a record, but its files may have one.
+        # A pattern of file names has no record beside it, but notes may lead from its files to one.
         known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
         own = told_record(record, ensemble)
@@ -153,22 +156,22 @@ class RecordPlace:
         """Find the one record that lies at some places, or was seen with the votes before.
 
         Args:
-            told: the named record, if there is one.
-            known: other places of records of the same teachers; the first is used for a new record.
+            told: the file of the record that the user named; None if the user named none.
+            known: other files that may be records of these teachers; a new record gets the first.
             keys: fingerprints of the votes. SECRET.
             votes: the holder's name for the votes.
-            together: somebody states that all these records are of the same teachers, so that the
-                first of several records takes over the others.
-            accept_lost: begin a new record if an old one is gone.
+            together: whether the user states that all these records are of the same teachers, so
+                that the first of several records takes over the other records.
+            accept_lost: whether to begin a new record if an old record is gone.
 
         Raises:
-            LedgerError: a record is damaged, gone or rolled back; or there are several and none is
-                named; or its runs moved to a record that is not known here.
+            LedgerError: a record is damaged, gone or rolled back; or there are several records and
+                the user named none; or the runs of a record moved to an unknown record.
         """
         seen = list(recall(keys))
         named = [*([] if told is None else [told]), *known]
         places = [*named, *(Path(one.record) for one in seen)]
-        for path in places:  # the list grows: a record that was taken over leads to the next
+        for path in places:  # The list grows: a record that was taken over leads to the next one.
             more = list(recall([key_of_record(path)]))
             seen += more
             places += [other for one in more if (other := Path(one.record)) not in places]
@@ -186,28 +189,34 @@ class RecordPlace:
 
     @property
     def files(self) -> tuple[RecordFile, ...]:
-        """Return the record's file in a tuple, which is empty without a record."""
+        """Return a tuple with the file of the record; an empty tuple without a record."""
         return () if self.file is None else (self.file,)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Return the files of all these records, which no output may replace."""
+        """Return the paths of the record and of all records that it takes over.
+
+        No output may replace these files.
+        """
         return tuple(file.path for file in (*self.files, *self.left))
 
     @property
     def left(self) -> tuple[RecordFile, ...]:
-        """Return the records that lead to this one once a run has entered it."""
+        """Return the records that will lead to this record, once a run has entered this record."""
         return self.earlier if self.signpost is None else (*self.earlier, self.signpost)
 
     @property
     def record(self) -> SpendRecord:
-        """Return all known runs of the record and of the records that it takes over."""
+        """Return the runs of the record, and of all records that it takes over."""
         known = (file.record for file in (*self.files, *self.left))
         return functools.reduce(operator.or_, known, SpendRecord())
 
     @property
     def joined(self) -> str | None:
-        """Return which unnamed record a run joins, or which record is taken over; else None."""
+        """Return a phrase about which records are taken over, or which record a run joins.
+
+        None if no record is taken over and the user named the record, or the record is new.
+        """
         if self.file is None:
             return None
         if self.earlier:
@@ -216,15 +225,16 @@ class RecordPlace:
         return None if self.named or self.file.empty else f"joins the record {self.file.name}"
 
     def twin(self, teachers: int) -> str | None:
-        """Return how to join another record beside a new one, if both have as many teachers.
+        """Return a warning if a new record begins beside a record with as many teachers.
 
-        Two records of the same teachers would each count only a part of what was spent.
+        Two records of the same teachers would each have only a part of the cost.
 
         Args:
-            teachers: the number of teachers.
+            teachers: the number of teachers of the new record.
 
         Returns:
-            One line; None if the record is named or exists already, or no other record is like it.
+            One line, which says how to use one record for both; None if the user named the record,
+            if it exists already, or if no record beside it has as many teachers.
         """
         if self.named or self.file is None or not self.file.empty:
             return None
@@ -241,7 +251,7 @@ class RecordPlace:
         return None
 
     def make_folder(self) -> None:
-        """Make the folder of an ensemble; any other folder must exist."""
+        """Make the folder of an ensemble's record; the folder of any other record must exist."""
         folder = Path(os.path.realpath(state_folder()))
         if self.file is not None and self.file.path.parent == folder:
             with writing(str(folder)):
@@ -250,9 +260,9 @@ class RecordPlace:
 
 @contextlib.contextmanager
 def held(files: Sequence[RecordFile]) -> Iterator[None]:
-    """Let no other process append to these records while the block runs; read them to their ends.
+    """Lock records while the block runs, after reading the lines that other processes appended.
 
-    The state of each record is noted at the end, so that the next run can compare it.
+    At the end, the length and hash of each record are noted, so that later runs can compare.
 
     Raises:
         LedgerError: a record has lost lines that were read before.
@@ -262,13 +272,13 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
         for file in files:
             file.catch_up()
         yield
-        for file in reversed(files):  # the first one last, because it takes over the others
+        for file in reversed(files):  # The first record is last, because it takes over the others.
             if not file.empty:
                 remember([key_of_record(file.path), *file.keys], file.sighting)
 
 
 def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | None) -> Path | None:
-    """Return the file of the record that keywords name; None if they name none.
+    """Return the file of the record that `record` or `ensemble` names; None if neither does.
 
     Raises:
         ParameterError: `record` is no path.
@@ -285,7 +295,10 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 
 
 def _ensemble_file(name: str) -> Path:
-    """Return the record of an ensemble: under its name, or where that file says it goes on."""
+    """Return the file of the record of an ensemble.
+
+    The file has the name of the ensemble, or a file with this name leads to it.
+    """
     if not isinstance(name, str) or not _ENSEMBLE.fullmatch(name):
         raise UsageError(
             f"{quoted(name)} is not the name of an ensemble: it has up to 100 letters, digits, "
@@ -295,7 +308,7 @@ def _ensemble_file(name: str) -> Path:
     passed = {file.path}
     while file.successor is not None and file.successor not in passed:
         other = RecordFile(file.successor)
-        if other.empty or file.record.missing_in(other.record):  # another file of this name
+        if other.empty or file.record.missing_in(other.record):  # It did not take over these runs.
             break
         file = other
         passed.add(file.path)
@@ -303,18 +316,18 @@ def _ensemble_file(name: str) -> Path:
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
-    """Return the record that belongs beside votes or a ledger on disk, `<name>.spent.json`.
+    """Return the path of the record that belongs beside a file: `<name>.spent.json`.
 
-    Links are followed, so that every name of the file has the same record.
+    Links are followed, so that all names of one file have the same record.
     """
     at = Path(os.path.realpath(votes))
     return at.parent / f"{at.name}.spent.json"
 
 
 def _files(places: Sequence[Path]) -> list[RecordFile]:
-    """Return the records at some places: the first in any case, and all others that exist.
+    """Return the record at the first path, and the records at those other paths that exist.
 
-    A link to a file is not counted as another record.
+    If two paths lead to the same file, it is returned once.
     """
     files: list[RecordFile] = []
     known = set[Any]()
@@ -329,7 +342,7 @@ def _files(places: Sequence[Path]) -> list[RecordFile]:
 def _refuse_lost(
     seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
 ) -> None:
-    """Raise LedgerError if no file contains what was seen, or a file leads to an unknown record."""
+    """Raise LedgerError if a record lost lines that it had, or leads to an unknown record."""
     for one in seen:
         if not any(file.tells_of(one) for file in files):
             raise LedgerError(
@@ -346,12 +359,13 @@ def _refuse_lost(
 def _refuse_same_votes(
     before: str | None, runs: Sequence[Run], ensemble: str | None, others: Sequence[str]
 ) -> None:
-    """Raise UsageError if the same votes ran as an ensemble that is declared disjoint.
+    """Raise UsageError if these votes ran before, as an ensemble that is now declared disjoint.
 
     Args:
-        before: the ensemble as which the votes last ran, if that is known.
+        before: the ensemble as which these votes last ran; None if this is unknown.
         runs: all runs of the record.
-        ensemble, others: its ensemble, and those that the run declares disjoint from it.
+        ensemble: the ensemble of the new run.
+        others: ensembles that the new run declares disjoint from its own.
     """
     if ensemble is None or before not in {run.ensemble for run in runs} - {None}:
         return
@@ -363,9 +377,9 @@ def _refuse_same_votes(
 
 
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
-    """Return the record that contains all lines of the others; None without any record.
+    """Return the record that contains all lines of the other records; None without any record.
 
-    If no record contains all others, return the first one if `first`, else raise LedgerError.
+    If no record contains all lines, return the first record if `first`, else raise LedgerError.
     """
     longest = max(files, key=lambda file: file.sighting.lines, default=None)
     for file in files:
@@ -380,7 +394,7 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
 
 
 def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
-    """Return the name of the votes, and their path if they are on disk."""
+    """Return a name of votes for messages and records, and their path if they are on disk."""
     if not isinstance(votes, str | os.PathLike) or os.fspath(votes) == "-":
         return None, None
     name = os.fspath(votes)
@@ -400,8 +414,8 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
 def state_folder() -> Path:
     """Return the user's own folder for files that pate keeps.
 
-    It is `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in
-    `%LOCALAPPDATA%`.
+    The folder is `$PATE_HOME`. Without this variable, it is the folder `pate` in `$XDG_STATE_HOME`,
+    in `%LOCALAPPDATA%` or in `~/.local/state`.
 
     Raises:
         UsageError: there is no home folder.
@@ -418,8 +432,8 @@ def state_folder() -> Path:
 def keys_of_votes(path: Path) -> tuple[str, ...]:
     """Return fingerprints of a file of votes, or of all files of a folder or pattern of names.
 
-    A fingerprint hashes the size and some blocks of a file, or a small file as a whole. The result
-    is empty if the files cannot be read.
+    A fingerprint is a hash of the size and some blocks of a file, or of all blocks of a small file.
+    The result is empty if the files cannot be read.
     """
     try:
         inside = (sorted(at.iterdir()) if at.is_dir() else [at] for at in _named_by(path))
@@ -430,19 +444,19 @@ def keys_of_votes(path: Path) -> tuple[str, ...]:
 
 
 def _named_by(path: Path) -> list[Path]:
-    """Return a path if it exists, or else the files and folders that match it as a pattern."""
+    """Return a list: the path if it exists, else the files and folders that match the pattern."""
     if path.exists():
         return [path]
     return sorted(Path(path.anchor).glob(os.fspath(path.relative_to(path.anchor))))
 
 
 def key_of_record(path: Path) -> str:
-    """Return the key of a record, which is a hash of its path."""
+    """Return a hash of the path of a record, under which its note is stored."""
     return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield how the records with these keys were last seen; keys are of votes or of records."""
+    """Yield the notes that are stored under these keys, which are of votes or of records."""
     with contextlib.suppress(UsageError):
         folder = state_folder() / "seen"
         for key in keys:
@@ -453,7 +467,7 @@ def recall(keys: Iterable[str]) -> Iterator[Sighting]:
 
 
 def remember(keys: Iterable[str], seen: Sighting) -> None:
-    """Store under these keys how a record was seen, in place of older notes."""
+    """Store a note on a record under these keys, in place of older notes."""
     with contextlib.suppress(OSError, UsageError):
         folder = state_folder() / "seen"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -477,9 +491,9 @@ def _fingerprint(path: Path) -> str:
 
 
 class Entry:
-    """The entry of one run in a record; without a record nothing is kept.
+    """The entry of one run in its record; without a record, nothing is written.
 
-    If the run ends in any way before its outcome is noted, it stays pending and counts in full.
+    If the run ends before the record has its outcome, the run stays pending and counts in full.
     """
 
     def __init__(
@@ -491,22 +505,22 @@ class Entry:
         beside: SpendRecord | None = None,
         refuse: Callable[[SpendRecord], None] = lambda record: None,
     ) -> None:
-        """Refuse a run that would exceed the budget, if there is one.
+        """Prepare the entry, and refuse a run that the record or the budget does not allow.
 
-        A run with the id of an earlier one is the same run, started again.
+        A run with the id of an earlier run is the earlier run, started again.
 
         Args:
             place: the place of the record.
-            run: the run to enter; None if only other runs are entered.
-            budget: the most that all runs of the record may cost together.
-            beside: other known runs, which the record must also contain.
-            refuse: raises an error if the content of the record forbids the run.
+            run: the run to enter; None if only the runs in `beside` are entered.
+            budget: the most that all runs of the record may cost together; None without a limit.
+            beside: other known runs, which also enter the record.
+            refuse: a function that raises an error if the content of the record forbids the run.
 
         Raises:
-            UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: there is a budget and no record that could tell what is spent.
-            LedgerError: runs in the record protect other neighbours than this one, or the record
-                was taken over by another.
+            UnreachableError: earlier runs and this run together cost more than `budget`.
+            UsageError: there is a budget, but no record that has the cost of earlier runs.
+            LedgerError: runs in the record protect other neighbours than this run, or another
+                record took over the record.
         """
         if budget is not None and place.file is None:
             raise UsageError(
@@ -519,13 +533,13 @@ class Entry:
         self._check()
 
     def enter(self) -> None:
-        """Enter the run permanently: from now on the record on disk contains it.
+        """Write the run to the record on disk.
 
-        If the same run was entered before and has an outcome, this outcome stands. Runs of earlier
-        records of the votes are entered, too; these records then accept no further run.
+        If the record already has this run with an outcome, the outcome stays. The runs of earlier
+        records of the votes are entered, too; the earlier records then accept no further run.
 
         Raises:
-            UnreachableError: others have spent too much meanwhile.
+            UnreachableError: other processes have spent too much of the budget meanwhile.
             OutputError: the record cannot be written; the run has drawn nothing.
         """
         file, left = self._place.file, self._place.left
@@ -540,7 +554,7 @@ class Entry:
                     self._fresh = self._run is not None and new[-1].id == self._run.id
                     total = total_of(self.record.runs)
                     last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
-                    # A session of another record continues there; it is charged in full here.
+                    # A session of an earlier record cannot go on in this record: its cost is fixed.
                     file.enter(*(replace(run, session=None) for run in new[:-1]), last)
                 for other in left:
                     other.go_on_in(file)
@@ -551,10 +565,10 @@ class Entry:
 
     @contextlib.contextmanager
     def standing(self, *, until_read: bool) -> Iterator[None]:
-        """Add a note that the run counts to any error that ends the block.
+        """Add a note to any error that ends the block: the record has the cost of the run.
 
-        With `until_read`, the run is removed again if the file turns out to hold no votes, because
-        nobody can have learnt anything from them.
+        With `until_read`, the run is removed from the record if its file turns out to contain no
+        votes, because nobody can have learnt anything from the run.
         """
         try:
             yield
@@ -564,12 +578,12 @@ class Entry:
             raise
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
-        """Note the outcome, and return the total cost of all runs; None without a record.
+        """Write the outcome to the record; return the cost of all runs, or None without a record.
 
-        The first outcome that was noted stands, even if the run is resumed.
+        If the record already has an outcome of this run, this first outcome stays.
 
         Raises:
-            OutputError: the record cannot be written, and the run stays pending in it.
+            OutputError: the record cannot be written; the run stays pending in it.
         """
         file = self._place.file
         self._run = self._run and replace(self._run, outcome=outcome, answers=answers)
@@ -584,7 +598,7 @@ class Entry:
 
     @property
     def record(self) -> SpendRecord:
-        """Return the runs of the record as it was last read, other known runs, and this run."""
+        """Return all runs: of the record as it was last read, those in `beside`, and this run."""
         own = () if self._run is None else (self._run,)
         return self._place.record | self._beside | SpendRecord(own)
 
@@ -603,7 +617,7 @@ class Entry:
             self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:
-        """Add a note to an error that the run counts, if it does, and return whether it does."""
+        """Return whether the record has the run; if so, add a note to an error that says so."""
         file, run = self._place.file, self._run
         if file is None or run is None:
             return False
@@ -615,7 +629,7 @@ class Entry:
         return run is not None
 
     def _withdrawn(self) -> bool:
-        """Remove the run if no other process continued it; return True if it counts nowhere."""
+        """Remove this run from the record if it is still pending; return True if it is gone."""
         file, own = self._place.file, self._run
         if file is None or own is None or not self._fresh:
             return file is None

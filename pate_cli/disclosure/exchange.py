@@ -1,24 +1,25 @@
-"""The data-independent guarantee of a report, for other accountants.
+"""The data-independent guarantee of a report, in forms for other accountants.
 
-`rdp_curve` and `dp_event` take a report, whose public parameters are enough; they need no votes. On
-the command line they are options of `explain`. There are two forms:
+`rdp_curve` and `dp_event` compute it from the public parameters of a report, without votes. On the
+command line, the option `--export-rdp` of `explain` writes the curve. There are two forms:
 
-- A *Rényi curve*, like the curves that others state (`disclosure.external`). It is the supremum
-  over all votes at each order. If the method of `data_independent` is `renyi`, it rests on this
-  curve. If the method is `gaussian-dp` or `pure-dp`, that route is sharper for these labels alone,
-  and the converted curve gives more than the report's ε.
-- An *event* of Google's dp-accounting: the Gaussian route, one step of size μ (THEORY.md, 9.3),
-  which an accountant with privacy loss distributions converts without loss.
+- A *Rényi curve*, like the curves that others state (`disclosure.external`). Its cost at an order
+  is the supremum over all votes. If the method of `data_independent` is `renyi`, the report's ε
+  comes from this curve. If the method is `gaussian-dp` or `pure-dp`, the report's ε is smaller than
+  the ε from the curve.
+- An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3), which an
+  accountant with privacy loss distributions converts without loss.
 
-**The neighbours of an event.** Under `REPLACE_ONE`, `PLDAccountant` doubles the sensitivity of a
-`GaussianDpEvent`, because there a replaced record is one added and one removed. Our μ is already
-for a teacher that changes its votes, whether one of its records was added, removed or replaced.
-So plain Gaussians would be charged twice: 5.607 instead of 2.529 for the paper's MNIST parameters.
-The event here cannot be charged twice: beside the Gaussian it has a mixture of Gaussians without
-any shift, which costs nothing and is refused under `REPLACE_ONE`. Other events in the composition
-must have the accountant's relation.
+**The neighbours of an event.** Under the relation `REPLACE_ONE`, `PLDAccountant` doubles the
+sensitivity of a `GaussianDpEvent`, because it counts a replaced record as one added and one removed
+record. Our μ is already for a teacher that changes its votes, whether one of its records was added,
+removed or replaced. So a plain Gaussian event would be charged twice: ε 5.607 instead of 2.529 for
+the paper's MNIST parameters. The event of this module cannot be charged twice: beside the Gaussian
+it has a mixture of Gaussians without any shift, which costs nothing and which `PLDAccountant`
+refuses under `REPLACE_ONE`. All other events of a composition must mean the relation of the
+accountant.
 
-Tested targets, compositions and runs with a seed have no such guarantee and are refused.
+Tested targets, compositions and runs with a seed have no curve and no event, and are refused.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ _ORDERS: Final = (
 def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
     """Return the RDP cost of a release, order by order, for another accountant.
 
-    Use it if other mechanisms run on the same records and their costs are added elsewhere, or by
-    `release` for other votes. The curve follows from public parameters, holds for all votes and may
-    be published; `to_json` writes it as a file.
+    Use it if other mechanisms run on the same records, and another program adds their costs, or
+    `release` adds them for other votes. The curve follows from public parameters, is valid for all
+    votes and may be published; `to_json` returns the text of its file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
@@ -65,14 +66,14 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
     Args:
         report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
-        orders: ascending orders > 1; about thirty from 1.1 to 512 if left out. Orders at which
-            a sanitized value has infinite cost are left out.
+        orders: ascending orders > 1; about thirty from 1.1 to 512 if left out. The curve has none
+            of the orders at which a sanitized value has infinite cost.
 
     Returns:
         Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
-        six digits. They hold for one teacher whose votes change in any way, whether one of its
-        records is replaced, added or removed. For several rounds they hold if all were fixed
-        beforehand.
+        six digits. The bounds are valid for one teacher whose votes change in any way, whether one
+        of its records is replaced, added or removed. For several rounds they are valid if all
+        rounds were fixed beforehand.
 
     Raises:
         UsageError: the report has no worst-case guarantee, or the guarantee is not Rényi-DP.
@@ -98,14 +99,14 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
 
 def converted(curve: Stated, delta: float) -> float:
-    """Return the ε that other accountants get from an RDP curve by itself at δ, nats."""
+    """Return the ε, in nats, that other accountants get at δ from an RDP curve alone."""
     return Curves(np.array(curve.orders), np.array(curve.rdp)).epsilon(delta=delta)
 
 
 def dp_event(report: Described) -> Any:
     """Return the labels of a report as one event of Google's dp-accounting, for `PLDAccountant`.
 
-    Use it if other mechanisms on the same records are composed with this library, which must be
+    Use it if you compose the labels with other mechanisms in dp-accounting, which must be
     installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` use `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
@@ -117,12 +118,12 @@ def dp_event(report: Described) -> Any:
 
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
-        votes in any way; the accountant must be under `ADD_OR_REMOVE_ONE` (its default) or
-        `REPLACE_SPECIAL`, and other events that are composed with it must mean that relation.
+        votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (its default)
+        or `REPLACE_SPECIAL`, and all other composed events must mean this relation.
 
     Raises:
-        UsageError: dp-accounting is not installed, the report has a sanitized value, which is not
-            Gaussian, or `rdp_curve` would refuse it.
+        UsageError: dp-accounting is not installed, or the report has a sanitized value, which is
+            not Gaussian, or `rdp_curve` would refuse the report.
         ReportError: there is no report, or it is damaged.
     """
     try:
@@ -150,10 +151,10 @@ def dp_event(report: Described) -> Any:
 
 
 def _released(report: Described) -> tuple[Cost, str]:
-    """Return the cost of the release, and a text on what it covers.
+    """Return the cost of everything in a report, and a text that names everything in it.
 
     Raises:
-        UsageError, ReportError: see `rdp_curve`.
+        UsageError, ReportError: for the reasons that `rdp_curve` names.
     """
     read = read_report(report) if isinstance(report, str | PathLike) else report
     if isinstance(read, Quote):
@@ -173,7 +174,7 @@ def _released(report: Described) -> tuple[Cost, str]:
     if why is not None:
         raise UsageError(why)
     if cost.pairs or facts.passed is not None:
-        # A failed test has a smaller ε, which is that of its outcome and of no mechanism.
+        # The report of a failed test has the smaller ε of this outcome, not of the mechanism.
         tested = facts.tested
         epsilon = read.data_independent.epsilon if tested is None else tested.epsilon
         raise UsageError(

@@ -1,8 +1,8 @@
 """A report in plain words: its guarantee, who is protected, the premises, and what is unchecked.
 
-Every sentence is made from numbers that were checked first (`disclosure.verification`). A report
-that does not hold gets one sentence that says so, and none of its own sentences. A terminal, a
-notebook and an HTML page show the same sentences.
+Every sentence is made from numbers that `disclosure.verification` has checked. If a check of a
+report failed, the explanation says so, and repeats no sentence of the report. A terminal, a
+notebook and an HTML page show equal sentences.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
 from pate_cli.files.protected import PAGE, Replaces
 from pate_cli.files.results import Result
 
-# Facts about votes and records; the other parameters of a mechanism are its noise.
+# Parameters of a mechanism that describe votes and records; its other parameters are its noise.
 _SHAPE: Final = frozenset(
     {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
@@ -57,7 +57,7 @@ _SIGNATURE: Final = """<section class="signature">
 
 @dataclass(frozen=True)
 class Section:
-    """A title and the sentences under it, all of them printable."""
+    """One section of an explanation: a title, and the sentences under the title."""
 
     title: str
     texts: tuple[str, ...]
@@ -68,16 +68,18 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """A report in words, in titled sections; it is as public as the report.
+    """A report in plain words, in sections with titles; as public as the report.
 
-    `pate.explain` returns one. Print its sections, or save it as a page (.html) that people can
-    read, print and sign.
+    `pate.explain` returns an explanation. Print its sections, or save it as a page (.html) that
+    people can read, print and sign.
 
     Attributes:
-        sections: titles with their sentences, in order.
-        promised: whether the report promises anything; if not, its page has no line to sign.
-        title: the title of the explanation; empty for none of its own.
-        failed: names of the checks that failed; the explanation then repeats nothing of the report.
+        sections: the sections in order, each with a title and sentences.
+        promised: whether the report promises anything; without a promise the page has no line to
+            sign.
+        title: the title that the caller gave; empty without one.
+        failed: names of the checks that failed; with a failed check the explanation repeats nothing
+            of the report.
     """
 
     sections: tuple[Section, ...]
@@ -99,7 +101,7 @@ class Explanation(Result):
         return titled | {"sections": [asdict(section) for section in self.sections]}
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with a row for every sentence: title, text."""
+        """Return a table with one row per sentence: the title of its section, and its text."""
         rows = [(section.title, text) for section in self.sections for text in section.texts]
         title, text = np.array(rows).T
         return {"title": title, "text": text}
@@ -118,8 +120,8 @@ class Explanation(Result):
     def to_html(self) -> str:
         """Return the explanation as an HTML page, with lines to sign if the report has a guarantee.
 
-        The page has no scripts and needs no other file. It has light and dark colours, and fits a
-        phone and paper. All texts are escaped.
+        The page has no scripts and needs no other file. It has light and dark colours, and is made
+        for screens, phones and paper. All texts are escaped.
         """
         page = resources.files("pate_cli.disclosure").joinpath("page.html")
         return Template(page.read_text(encoding="utf-8")).substitute(
@@ -131,18 +133,18 @@ class Explanation(Result):
         )
 
     def write(self, file: IO[bytes], path: str | PathLike[str]) -> None:
-        """Write the content of a file named `path`: the page if it ends in .html or .htm."""
+        """Write the explanation for a file named `path`; .html and .htm get an HTML page."""
         if _is_page(path):
             file.write(self.to_html().encode())
         else:
             super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which kind of file with this name `force` may replace."""
+        """Return which existing file `force` may replace: a page, or a result of this kind."""
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
-        """Return the first sentence: the guarantee, or that there is none."""
+        """Return the first sentence, which has the guarantee, or says that there is none."""
         return self.sections[0].texts[0]
 
 
@@ -151,7 +153,7 @@ def _is_page(path: str | PathLike[str]) -> bool:
 
 
 def _as_html(section: Section) -> str:
-    """Return a section of the page, with everything escaped."""
+    """Return a section as HTML, with escaped texts."""
     texts = "\n".join(f"<li>{html.escape(text)}</li>" for text in section.texts)
     name = section.title.lower().replace(" ", "-")
     return f'<section class="{name}">\n<h2>{section.title}</h2>\n<ul>\n{texts}\n</ul>\n</section>'
@@ -160,12 +162,14 @@ def _as_html(section: Section) -> str:
 def explanation_of(
     report: Report, checks: Sequence[Check], *, title: str | None = None, unit: str | None = None
 ) -> Explanation:
-    """Return a report in words, in titled sections.
+    """Return a report in plain words, in sections with titles.
 
     Args:
-        report: a report, which anybody may have written.
-        checks: the result of `checks_of`. If a check failed, none of the report's sentences is
-            used.
+        report: the report, which is not trusted.
+        checks: the checks of the report, from `checks_of`. If a check failed, no sentence of the
+            report is used.
+        title: a title of the caller's own; None without one.
+        unit: what is protected, in the caller's own words; None without them.
     """
     named = (each.name for each in checks if each.outcome == FAILED and each.name != PROMISE)
     failed = tuple(named)
@@ -240,7 +244,7 @@ def _done(report: Report) -> Iterator[str]:
 
 
 def done_in(report: Report) -> Iterator[str]:
-    """Yield sentences on the teachers, mechanism and noise of each round, and on the program."""
+    """Yield a sentence on the teachers, mechanism and noise of each round, and one on pate."""
     for number, done in enumerate(report.rounds, 1):
         who = "Teachers" if len(report.rounds) == 1 else f"Round {number}: teachers"
         yield _round(done, report.rows, who)
@@ -319,7 +323,7 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _publishable(report: Report) -> Iterator[str]:
-    # The hash is that of the report's file.
+    # This is the hash of the file that `Report.save` writes.
     yield sentence("publish-report", sha256=hashlib.sha256(report.to_json().encode()).hexdigest())
     if report.labels is not None:
         yield sentence("publish-labels", **vars(report.labels))

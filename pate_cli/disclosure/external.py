@@ -1,16 +1,16 @@
-"""Costs that others state for their mechanisms on the same records; all of them are public.
+"""Public costs that others state for their mechanisms on the training records of the teachers.
 
-A statement is a Rényi curve, `orders` and `rdp`, or an `epsilon` and a `delta`, with the
-`adjacency` for which it holds. So the cost of any other training on the records, for example by
-DP-SGD, adds to the total of the votes.
+A statement is a Rényi curve (`orders` and `rdp`), or an `epsilon` and a `delta`; its `adjacency`
+says which sets of records it compares. With a statement, the cost of any other training on the
+records, for example by DP-SGD, is added to the cost of the votes.
 
-Costs are converted to costs for one replaced record, because a replaced record changes one
-teacher's votes. If the statement is about one record that is added, removed or blanked, a
-replacement is charged as two such steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve becomes
-the bound of `accounting.conversion` for two steps.
+Every stated cost is converted to a cost for one replaced record, because a replaced record changes
+one teacher's votes. If the statement is about one record that is added, removed or blanked, a
+replacement is charged as two of these steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve
+becomes the bound of `accounting.conversion` for two steps.
 
 An (ε, δ) counts as the Rényi divergence of randomised response at ε, which is at most ε at every
-order. Its δ is added to the total's δ (THEORY.md, section 17).
+order. The δ of the pair is added to the total's δ (THEORY.md, section 17).
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ _REFUSED: Final = Refusal(
 class Stated:
     """The cost of another mechanism on the same records, as its owner states it.
 
-    Give it to `release`, which adds it to one total. If the Rényi curve is known, for example of
-    DP-SGD, state the curve: an (ε, δ) made from it usually adds up to more.
+    Give it to `release` as `external`, which adds this cost to the total. If the Rényi curve of the
+    mechanism is known, as for DP-SGD, state the curve: with an (ε, δ) made from the curve, the
+    total is usually larger.
 
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
@@ -74,9 +75,9 @@ class Stated:
     Attributes:
         adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one`
             or `replace-special`.
-        name: its name beside other statements, usually that of its file.
-        covers: its description in its owner's words, which the report quotes.
-        least_delta: the smallest δ for which its curve may be used, in [0, 1).
+        name: the name of the statement, usually the name of its file.
+        covers: what the cost covers, in its owner's words, which the report quotes.
+        least_delta: the smallest δ for which the curve may be used, in [0, 1).
         orders: for a curve, Rényi orders > 1, ascending, [orders].
         rdp: for a curve, the cost at each order, [orders], nats.
         epsilon, delta: for a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
@@ -125,7 +126,7 @@ class Stated:
 
     @property
     def pair(self) -> tuple[float, float]:
-        """Return (ε, δ) for one replaced record; (∞, 0) for a curve."""
+        """Return the (ε, δ) of a pair for one replaced record; (∞, 0) for a curve."""
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
@@ -136,9 +137,9 @@ class Stated:
 
     @property
     def highest(self) -> float:
-        """Return the largest order with a bound, infinite for a pair.
+        """Return the largest order at which the cost is known; infinite for a pair.
 
-        It is about half of the curve's largest order if a replacement counts as two steps.
+        If a replacement counts as two steps, this is about half of the curve's largest order.
         """
         if self.curve is None:
             return math.inf
@@ -147,7 +148,8 @@ class Stated:
     def rdp_at(self, orders: Floats) -> Floats:
         """Return the RDP cost for one replaced record without the δ of a pair, [orders], nats.
 
-        Between its orders a curve is its lower hull; beyond the largest order the cost is infinite.
+        Between two of its orders a curve has the value of its lower hull. Beyond the largest order
+        the cost is infinite.
         """
         if self.curve is not None:
             return self.curve.of_two(orders) if self.twice else self.curve.at(orders)
@@ -163,11 +165,11 @@ class Stated:
         return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of the statement's file."""
+        """Return the content of the file of this statement, ready for JSON."""
         return {**_FILE, **encoded(self)}
 
     def to_json(self) -> str:
-        """Return the text of the file that `read` reads; public."""
+        """Return the JSON text of a file that `Stated.read` reads; public."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
@@ -197,8 +199,8 @@ Other: TypeAlias = Stated | str | PathLike[str]
 def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
     """Return the RDP cost of all parts without the δ's of pairs, [orders], nats.
 
-    Costs of mechanisms with independent noise add up at every order; beyond the largest order the
-    sum is infinite.
+    Costs of mechanisms with independent noise add up at every order. Beyond the largest order of a
+    curve the sum is infinite.
     """
     return sum((part.rdp_at(orders) for part in parts), np.zeros(len(orders)))
 

@@ -1,8 +1,8 @@
 """`report_of` computes a report from its facts, and `quote_of` a quote from settings.
 
 No other function makes a report. So anybody who has a report can compute it again from its facts
-and compare every other field, as `verify` does. A quote says before a run what its report would say
-at most.
+and compare every other field, as `verify` does. A quote is made before a run, and states the
+largest ε that the report of the run can have.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ _OF_REPORT: Final = (
 
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
-    """Return the facts of one run by itself.
+    """Return the facts of a report on one run.
 
     Args:
-        done: the settings of the run, and the number of answers. **came: other fields of
-            `ReportFacts`: `passed` after a test, `sanitized` after a draw.
+        done: the settings of the run, and the number of its answers. **came: other fields of
+            `ReportFacts`, such as `passed` after a release test or `sanitized` after a draw.
     """
     return ReportFacts(rounds=(stated(done),), **came)
 
 
 def stated(done: Round) -> Round:
-    """Return a round in the form that reports contain.
+    """Return a round as reports contain it, without its name.
 
-    The name of the round is left out. A plan is also left out if it draws nothing.
+    A plan that draws no ε is also left out.
     """
     return Round.of(done.published, answers=done.answers)
 
 
 def run_of(facts: ReportFacts) -> Run:
-    """Return the run that a report describes, for a record: one round, or a draw from ledgers.
+    """Return the run that a report describes, as a record has it: a round, or a draw from ledgers.
 
     Raises:
         ReportError: the report covers several rounds, and nothing was drawn from them.
@@ -88,15 +88,15 @@ def run_of(facts: ReportFacts) -> Run:
 def group_guarantees(
     groups: Sequence[Group], cost: Cost | None, *, epsilon: float, delta: float
 ) -> tuple[GroupGuarantee, ...]:
-    """Return the ε of every group of teachers: the headline, or its own worst case if smaller.
+    """Return the ε of every group of teachers: the report's ε, or the group's own if smaller.
 
-    A record of group g changes at most K_g votes. So the cost of the labels is computed again for
-    K_g votes; draws and external parts count in full (THEORY.md, section 19).
+    A record of group g changes at most K_g votes. So the worst-case cost of the labels is computed
+    again for K_g votes. Draws and external parts count in full (THEORY.md, section 19).
 
     Args:
         groups: the groups of the teachers.
-        cost: the cost of everything; None if the headline is not a worst case.
-        epsilon, delta: the headline.
+        cost: the cost of everything in the report; None if groups have no worst case of their own.
+        epsilon, delta: the (ε, δ) that the report states.
     """
     own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)
     if cost is not None and not cost.pairs:
@@ -132,7 +132,7 @@ def report_of(facts: ReportFacts) -> Report:
             f"epsilon {epsilon:g} is above the target {target.epsilon:g}, and there was no test"
         )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
-    # A sanitized bound only covers these votes, and one record changes votes at random.
+    # A sanitized ε is only valid for the given votes, but training changes votes at random.
     whatever, training = public.epsilon if kind == "upper" else epsilon, facts.training
     paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
@@ -164,7 +164,7 @@ def report_of(facts: ReportFacts) -> Report:
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     """Return all steps that a textbook accountant composes.
 
-    A session counts with the queries that it answers in any case.
+    A session counts as many queries as it answers in any case.
     """
     return [
         step
@@ -175,16 +175,13 @@ def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
 
 
 def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
-    """Return the figures of textbook accountants for rounds, rounded up."""
+    """Return the ε's of textbook accountants for rounds, rounded up."""
     found = astuple(textbook(textbook_steps(rounds), delta=delta))
     return Textbook(*(None if each is None else round_up(each) for each in found))
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
-    """Yield the reasons why a report has no guarantee.
-
-    For each reason, sentences.ini has a sentence gap-….
-    """
+    """Yield the reasons why ε is no valid bound; sentences.ini has a sentence gap-… for each."""
     yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
     if not facts.recorded:
         yield "draws"
@@ -193,10 +190,10 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
 
 
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
-    """Return the headline ε of a report, and its kind.
+    """Return the ε that a report states, and its kind.
 
-    It is the total of all runs, the target of labels that passed their test, the cost of a failed
-    test, or the smaller of the worst case and the sanitized ε.
+    This ε is the total of all runs, the target of labels that passed their release test, the cost
+    of a failed test, or the smaller of the worst case and the sanitized ε.
     """
     target, plan, drawn = facts.target, facts.plan, facts.sanitized
     if facts.total and facts.spent is not None:
@@ -209,7 +206,7 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 
 
 def _contradictions(facts: ReportFacts) -> Iterator[str]:
-    """Yield statements that no run and no release could make together."""
+    """Yield contradictions between facts: no run and no release can have such facts."""
     rounds, spent = facts.rounds, facts.spent
     if facts.total:
         runs = () if spent is None else spent.runs
@@ -242,7 +239,7 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
 
 
 def answer_faults(done: Round) -> Iterator[str]:
-    """Yield a fault if a mechanism that answers all queries has answered fewer."""
+    """Yield a fault if a mechanism that must answer all queries left some unanswered."""
     if done.aggregator.answers_all and done.answers != done.max_answers:
         name = done.aggregator.name
         yield f"{name} answers all {done.max_answers} queries, but the report has {done.answers}"
@@ -253,16 +250,17 @@ class Quote(Result):
     """The worst case of a run, before anything is spent; public.
 
     Attributes:
-        settings: the settings of the run; the file has their fields as its own.
+        settings: the settings of the run; a saved quote has their fields beside its own.
         epsilon: ε of everything that would be released, nats; the target if labels are tested.
         delta, sound, queries, max_answers, groups, data_independent, record_epsilon, crosscheck:
-            see `Report`.
-        threshold: T, if the mechanism derives it.
-        chances: probabilities that made-up teachers of this shape pass the release test: the mean,
-            the worst and the best, with their descriptions; None without a test.
+            the fields that the report of the run would have, as in `Report`.
+        threshold: the threshold T that the mechanism computes from other parameters; None if it
+            computes none.
+        chances: the mean, worst and best probability that made-up teachers pass the release test,
+            with descriptions of these teachers; None without a test.
         expected: answers, agreement with the plurality and pass probability for made-up teachers
-            who are right as often as the middle of the range; None without a test.
-        warnings: warnings before the run.
+            who are right as often as the middle of the assumed range; None without a test.
+        warnings: warnings for the person who asks for the run.
     """
 
     settings: Settings
@@ -290,7 +288,7 @@ class Quote(Result):
         return {"schema_version": SCHEMA_VERSION, "dry_run": True} | settings | found
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row: the number of queries, and their cost."""
+        """Return a table with one row: the number of queries, the cap on answers, and ε."""
         names = ("queries", "max_answers", "epsilon")
         return {name: np.array([getattr(self, name)]) for name in names}
 

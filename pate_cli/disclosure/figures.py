@@ -1,4 +1,4 @@
-"""Numbers in words: rounded up, and explained by the success of somebody who guesses."""
+"""Texts for numbers: ε and δ rounded up, and what they mean for somebody who guesses."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pate_cli.core.words import CEILING
 
 _EXACT: Final = Context(prec=40)
 _CENT: Final = Decimal("0.01")
-# These words for ε up to so many nats are our opinion, and the pages say so.
+# Each word is for an ε of at most this many nats. The words are our opinion, and the pages say so.
 _SCALE: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"), (math.inf, "hardly any"))
 
 
 def shown(value: float | None) -> str:
-    """Return a number in at most six significant digits; `–` for None, an unknown number."""
+    """Return a number in at most six significant digits, rounded up; None becomes `–`."""
     if value is None:
         return "–"
     return f"{significant_up(Decimal(repr(float(value)))):g}" if value < math.inf else "unbounded"
 
 
 def nats(epsilon: float) -> str:
-    """Return a finite ε with four decimals."""
+    """Return a finite ε with four decimals, rounded up."""
     return f"{round_up(epsilon):.4f}"
 
 
 def pair(epsilon: float, delta: float) -> str:
-    """Return an (ε, δ) in the form that summaries and messages use."""
+    """Return an (ε, δ) as summaries and messages write it: epsilon … at delta …."""
     return f"epsilon {nats(epsilon)} at delta {shown(delta)}"
 
 
@@ -50,7 +50,7 @@ def best_guess(epsilon: float, delta: float) -> float:
     (e^ε + δ)/(1 + e^ε): Kairouz, Oh and Viswanath (2015), Theorem 2.1.
 
     Args:
-        epsilon: ε ≥ 0, nats; infinity allowed.
+        epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0; with δ ≥ 1 nothing is promised.
 
     Raises:
@@ -71,14 +71,14 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
     """Return the meaning of an (ε, δ): a word, which is our opinion, and a bound, which is not.
 
     Args:
-        epsilon: ε ≥ 0, nats; infinity allowed.
+        epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0.
-        kind: the kind of ε, as in `Report.epsilon_kind`. The bound for a refusal is about somebody
-            who sees the refusal.
-            A sanitized bound is about releases whose ε is no larger than this one. If such a
-            release has probability a, the probability that it occurs and a guess is right is at
-            most (e^ε a + δ)/(1 + e^ε). This follows from the statement released-epsilon, applied to
-            the two files in either order.
+        kind: the kind of ε, as in `Report.epsilon_kind`. If it is `refusal`, the bound is about
+            somebody who sees that the release test failed. If it is `upper`, the bound is about
+            releases whose sanitized ε is at most this ε: if a is the probability of such a release,
+            (e^ε a + δ)/(1 + e^ε) bounds the probability that such a release occurs and a guess is
+            right. This follows from the statement released-epsilon, applied to the two vote files
+            in either order.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

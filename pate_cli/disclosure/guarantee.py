@@ -48,11 +48,11 @@ def adjacency(
     external: bool = False,
     disjoint: bool = False,
 ) -> str:
-    """Return who is protected: how two neighbouring vote files may differ.
+    """Return who is protected, in words: how two neighbouring vote files may differ.
 
     Args:
         rounds: one or more rounds of the same teachers.
-        every: these rounds, and all runs of labels of the record, which the total includes.
+        every: the settings of these rounds, and of all runs of labels that the record has.
         external: whether the total includes external parts, which protect single records.
         disjoint: whether ensembles in the record are declared disjoint.
     """
@@ -87,12 +87,12 @@ def adjacency(
 
 
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
-    """Return the limits on the votes of a teacher in these rounds, each limit once."""
+    """Return the different limits in these rounds on how many queries a teacher votes on."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
 
 
 def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
-    """Return the settings of a report's rounds, and of all runs of labels that it lists."""
+    """Return the settings of a report's rounds, and of all runs of labels in its `spent`."""
     runs = () if report.spent is None else report.spent.runs
     return (*report.rounds, *(run.settings for run in runs if run.settings is not None))
 
@@ -102,7 +102,7 @@ def teachers_reached(facts: ReportFacts) -> int:
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
-    # Votes that change together belong to one teacher.
+    # Votes that always change together belong to one teacher.
     mechanism = first.aggregator
     return 1 if mechanism.votes_together else mechanism.teachers_per_record
 
@@ -148,16 +148,16 @@ def covers(facts: ReportFacts) -> str:
 
 
 def premise_of(facts: ReportFacts) -> str:
-    """Return the premise of the worst case, as the end of a sentence; empty if there is none.
+    """Return the premise of the worst case, as the end of a sentence; empty without a premise.
 
-    There is a premise if a report has several parts, because a later part may depend on the labels
-    of an earlier one.
+    A report with several parts has a premise: its parts were fixed beforehand. Without it, a later
+    part may depend on the labels of an earlier part.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
 
 def promise(report: Report) -> str:
-    """Return the headline (ε, δ) of a report with its kind and its premise."""
+    """Return a phrase with the (ε, δ) that a report states, the kind of ε, and its premise."""
     kind, said = report.epsilon_kind, pair(report.epsilon, report.delta)
     if report.passed is not None:  # A target keeps the digits in which it was stated.
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
@@ -168,12 +168,12 @@ def promise(report: Report) -> str:
 
 
 def _chosen(report: Report) -> str:
-    """Return the premise of a total, to end a sentence with."""
+    """Return the premise of a total cost, as the end of a sentence."""
     return sentence("chosen-disjoint" if report.disjoint else "chosen")
 
 
 def everything(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε: the total of all runs if it is claimed, or this report's."""
+    """Return (ε, δ) and the kind of ε: of all runs if their total is valid, else of the report."""
     spent = report.spent
     if spent is not None and spent.count > 1 and report.claims(TOTAL):
         return spent.epsilon, spent.delta, TOTAL
@@ -181,9 +181,9 @@ def everything(report: Report) -> tuple[float, float, str]:
 
 
 def against_a_guess(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε for one training record.
+    """Return (ε, δ) for one training record, and the kind of ε.
 
-    It is less than the (ε, δ) of a teacher if somebody states how private the training was.
+    This ε is smaller than the ε for a teacher if somebody states how private the training was.
     """
     epsilon, delta, kind = everything(report)
     own = report.spent.record_epsilon if kind == TOTAL and report.spent else report.record_epsilon
@@ -193,7 +193,7 @@ def against_a_guess(report: Report) -> tuple[float, float, str]:
 
 
 def _summary(report: Report) -> str:
-    """Return the promise of a report in a few sentences, or why there is none."""
+    """Return the promise of a report in a few sentences, or why the report promises nothing."""
     if not report.private:
         return sentence("gap-seed")
     if report.unsettled:
@@ -218,7 +218,7 @@ def _summary(report: Report) -> str:
 
 
 def _statements(report: Report) -> Iterator[Statement]:
-    """Yield the statements about the numbers, and whether each of them holds."""
+    """Yield the statements about the published numbers, and whether each of them is true."""
     tested, spent = report.passed is not None, report.spent
     names = {
         "all-votes": True,
@@ -262,11 +262,11 @@ def summary_of(
 
     Args:
         report: the report of the release.
-        publish: files to publish, as the user named them.
-        secret: files to keep secret.
-        check: the files for `pate verify`.
-        records: files that contain all runs.
-        rows: the number of rows of the votes, if it is known.
+        publish: names of the files to publish, as the user wrote them.
+        secret: names of the files to keep secret.
+        check: the arguments for `pate verify`: the report and the labels.
+        records: names of the records that contain all runs.
+        rows: the number of rows of the votes; None if it is not known.
     """
     found = [*_released(report, rows)]
     found.append(("publish" if report.claimed else "written", ", ".join(publish)))
@@ -281,7 +281,7 @@ def summary_of(
 
 
 def not_asked(report: Report, rows: int) -> str | None:
-    """Return how many of the rows of the votes were not asked; None if all were asked."""
+    """Return a phrase with the number of rows that were not asked; None if all were asked."""
     left = rows - report.queries
     if left <= 0:
         return None
@@ -317,7 +317,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
 
 
 def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield for a summary how many votes of a teacher count, if there is a limit."""
+    """Yield a title and a text on how many votes of a teacher count, if there is a limit."""
     if len({done.voting for done in rounds}) > 1:
         yield "votes", sentence("votes-differ")
         return
@@ -326,7 +326,7 @@ def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
 
 
 def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield the premises about priors, if there are any, for a summary."""
+    """Yield a title and a text on the guesses of priors, if there are any."""
     priors = [done.prior for done in rounds if done.prior is not None]
     weights = {prior.weight for prior in priors}
     if priors:
@@ -351,13 +351,13 @@ def _warnings(report: Report) -> Iterator[str]:
 
 
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
-    """Yield warnings about settings that make labels useless or δ too large; all are public.
+    """Yield warnings about settings that make labels useless or δ too large, by public numbers.
 
-    A query on which all votes agree is the best possible query. Labels count as noise if even the
-    label of such a query is closer to a random guess than to certainty. Labels count as guesses of
-    the prior if even teachers who all agree are unlikely to overrule it.
+    A query on which all votes agree is the best possible query. If even its label is closer to a
+    random guess than to certainty, all labels are little more than noise. If even teachers who all
+    agree are unlikely to overrule a guess of the prior, labels are little more than these guesses.
     """
-    # In groups of different weight, `teachers` is a number of votes.
+    # If groups of teachers have different weights, `teachers` is the number of their votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")
     answered, right = mechanism.unanimous()

@@ -1,8 +1,8 @@
-"""The ledger: the exact costs of runs on their votes, and the only way to publish anything from it.
+"""The ledger has the exact costs of runs on their votes; `sanitized_epsilon` makes an ε from it.
 
-The ledger is SECRET. Its RDP costs and sensitivities depend on the votes, so publishing them would
-cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
-published. Ledgers of rounds are added by `+`, which is commutative and associative.
+A ledger is SECRET. Its RDP costs and sensitivities depend on the votes, so publishing them would
+cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be published.
+The operator `+` adds ledgers, in any order.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LEDGER: Final = Form("pate-ledger", "ledger", version=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Round(Settings):
-    """Settings of one run, and the number of its answers; public except for the name.
+    """Settings of one run, and the number of its answers; all fields except `id` are public.
 
     Attributes:
         answers: how many labels were released.
-        id: random name of the run, so that no run is charged twice or forgotten; empty in reports.
+        id: a random name, so that no run is charged twice or forgotten; empty in reports.
     """
 
     answers: int
@@ -54,10 +54,11 @@ class Round(Settings):
 class Ledger(Result):
     """Costs of one or several rounds of labels on these votes, kept to be composed. SECRET.
 
-    Keep it if there will be another round on the same teachers, or if ε is published later.
-    `aggregate(..., keep_ledger=True)` and `release="none"` return it, and `release` turns one or
-    several ledgers into one report. It contains Rényi costs and local sensitivities per order, and
-    the public facts of every round. Rounds can be added only if they have the same `order`.
+    Keep a ledger if you will run again on the same teachers, or if you will publish a sanitized ε
+    later. `aggregate` returns a ledger with `keep_ledger=True` or `release="none"`, and `release`
+    turns one or several ledgers into one report. A ledger contains RDP costs and local
+    sensitivities per order, and the public facts of every round. Ledgers can be added only if all
+    runs had the same `order`.
 
         >>> given = {"order": 8, "release": "none"}
         >>> first = pate.aggregate("sample_votes/demo.parquet", max_queries=100, seed=1, **given)
@@ -69,13 +70,15 @@ class Ledger(Result):
         <Ledger: 1 round(s), tight analysis at order 8; SECRET>
 
     Attributes:
-        rounds: one entry per run, sorted by id; all have one analysis, one δ and the same
+        rounds: one entry per run, sorted by id; all rounds have one analysis, one δ and equal
             neighbours.
         orders: Rényi orders, [orders].
-        rdp: total cost at each order, [orders], nats.
-        ceiling: a data-independent bound on LS_d for every d, [orders], nats.
-        sensitivity: LS_d of the total cost at each order and distance d < D0, [orders, D0], nats.
-        records: files of the records that contain the rounds.
+        rdp: total RDP cost at each order, [orders], nats.
+        ceiling: an upper bound on the local sensitivity at all distances, which does not depend on
+            the votes, [orders], nats.
+        sensitivity: LS_d, the local sensitivity of the total cost at each order and each distance
+            d < D0 from the votes, [orders, D0], nats.
+        records: names of the files of the records that contain the rounds.
     """
 
     rounds: tuple[Round, ...]
@@ -109,11 +112,11 @@ class Ledger(Result):
         return self.rounds[0].delta
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return one ledger for the rounds of both; costs and sensitivities add at each order.
+        """Return one ledger for the rounds of two; costs and sensitivities add at each order.
 
         The costs depend on the votes, and later rounds may be chosen after seeing earlier labels.
-        So the sum is not an RDP cost. It is an ex-post bound at one order that was fixed beforehand
-        (THEORY.md, section 6).
+        So the sum of costs is not an RDP cost. The sum is an ex-post bound at one order, which was
+        fixed beforehand (THEORY.md, section 6).
 
         Raises:
             LedgerError: analyses, deltas, orders, teachers per record or groups differ, or a round
@@ -136,18 +139,18 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return sensitivities at more distances, which are the ceiling beyond the known ones."""
+        """Return sensitivities at this many distances; beyond the known ones, the ceiling."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Return every sanitized value that the rounds themselves published."""
+        """Return the plan of every sanitized value that the rounds themselves published."""
         plans = (done.sanitizer for done in self.rounds)
         return tuple(draw for plan in plans if plan is not None for draw in plan.draws)
 
     def row(self, order: float) -> int:
-        """Return the place of an order in the ledger.
+        """Return the index of an order among the orders of the ledger.
 
         Raises:
             LedgerError: the ledger has no costs at this order.
@@ -161,7 +164,7 @@ class Ledger(Result):
         return int(found[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the ledger file."""
+        """Return the fields of the ledger file, ready for JSON."""
         return {"releasable": self.releasable, **encoded(self)}
 
     def to_json(self) -> str:
@@ -169,11 +172,11 @@ class Ledger(Result):
         return _LEDGER.text(self)
 
     def columns(self) -> dict[str, Floats]:
-        """Return one row per order: its RDP cost, and the bound on its sensitivity, nats."""
+        """Return a table with one row per order: RDP cost, and bound on its sensitivity, nats."""
         return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
 
     def headline(self) -> str:
-        """Return the number of rounds, and the orders at which they are charged."""
+        """Return a phrase with the number of rounds, the analysis and the orders."""
         held = ", ".join(f"{order:g}" for order in self.orders)
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
@@ -205,8 +208,8 @@ def check_alike(rounds: Sequence[Round]) -> None:
 
 
 def check_neighbours(runs: Iterable[Settings]) -> None:
-    """Raise LedgerError if runs protect different neighbours, because then there is no total."""
-    # The cost of a record that trained k teachers says nothing about another number k.
+    """Raise LedgerError if runs protect different neighbours, because they have no total cost."""
+    # The cost for a record that trained k teachers says nothing about another number of teachers.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(
             "runs with different `teachers_per_record` or `groups` cannot share a total. Give the "
@@ -225,17 +228,18 @@ def sanitized_epsilon(
 ) -> float:
     """Draw the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
-    The value is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε.
-    Every call is a draw that must be charged, even if its value is not published, because choosing
-    between two draws reveals more than one draw.
+    The value at the plan's order is f + SS_β·(κ + σN), converted to an ε. Here f is the RDP cost of
+    the votes, SS_β its smooth sensitivity, κ the plan's shift, and N a standard normal number
+    (accounting.sensitivity). Every call is a draw that must be charged, even if its value is not
+    published, because choosing between two draws reveals more than one draw.
 
     Args:
-        ledger: the costs, over all rounds.
-        plan: fixed before any vote was read, and never chosen from the ledger's own numbers.
+        ledger: the costs of all rounds.
+        plan: how to draw; fixed before any vote was read, and never by the ledger's own numbers.
         noise: the source of the draw.
-        earlier: earlier draws from these rounds; their cost is added.
+        earlier: the plans of earlier draws from these rounds; their cost is added.
         external: other mechanisms on the same records. Their cost is public, so it is added after
-            the draw, whose noise hides only the votes.
+            the draw: the noise of the draw only has to hide the votes.
 
     Raises:
         LedgerError: the ledger has no cost at the plan's order.

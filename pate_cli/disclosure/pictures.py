@@ -1,10 +1,10 @@
 """Pictures of costs, reports, records and plans; they need the extra `plot`.
 
-Each `draw_…` takes a result and, if wanted, matplotlib Axes, and returns the Axes. A picture of
-private votes is SECRET and says so in its title. The colours are Okabe and Ito's, which
-colour-blind readers can tell apart; line styles, markers and shades differ as well, so that a print
-in grey is readable. Equal pictures are equal files: fonts are matplotlib's own, and files contain
-no date.
+Each function `draw_…` takes a result and optionally matplotlib Axes, and returns the Axes. A
+picture of private votes is SECRET and says so in its title. The colours are those of Okabe and Ito,
+which colour-blind readers can distinguish. Line styles, markers and shades also differ, so that a
+grey print is readable. If a picture is drawn twice, the two files are equal, because fonts are
+matplotlib's own and files contain no date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STYLE: Final = {
     "svg.hashsalt": "pate",
 }
 _PALE, _BLUE, _GREEN, _VERMILION, _BLACK = "#BFDDEE", "#0072B2", "#009E73", "#D55E00", "#000000"
-# Without this metadata a picture does not show when, and by which program, it was drawn.
+# By these settings matplotlib leaves the date and the program out of a file.
 _STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
@@ -71,7 +71,7 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     Call it before any work, so that a wrong name wastes no time.
 
     Raises:
-        UsageError: the suffix is none of these, or matplotlib is not installed.
+        UsageError: the suffix names no such format, or matplotlib is not installed.
     """
     suffix = PurePath(path).suffix.lower()[1:]
     if suffix not in _STAMPS:
@@ -105,12 +105,12 @@ def styled(draw: Callable[_Given, Any]) -> Callable[_Given, Any]:
 
 
 def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
-    """Return new Axes below each other with one common abscissa, without pyplot's global state.
+    """Return new matplotlib Axes, one below the other, with a common abscissa.
 
     Args:
         title: the title of the first Axes.
-        secret: whether the picture shows private votes, which the title then says.
-        below: how many Axes.
+        secret: whether the picture shows private votes; if it does, the title says so.
+        below: the number of Axes.
     """
     figure = _matplotlib().figure.Figure(figsize=(8.0, 5.0), layout="constrained")
     axes = figure.subplots(below, 1, sharex=below > 1, squeeze=False).ravel().tolist()
@@ -119,7 +119,7 @@ def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
 
 
 def _beside(axes: Any, label: str) -> Any:
-    """Return new Axes over others, with their own scale on the right."""
+    """Return new Axes in the place of the given Axes, with another scale on the right."""
     right = axes.twinx()
     right.grid(visible=False)
     right.set_ylabel(label)
@@ -144,9 +144,9 @@ def _logarithmic(axis: Any) -> None:
 
 @styled
 def draw_cost(found: Any, axes: Any = None) -> Any:
-    """Draw how many queries are asked and answered, and what one costs, by plurality. SECRET.
+    """Draw the numbers of queries asked and answered, and their cost, by plurality. SECRET.
 
-    This is Figure 5 of the ICLR 2018 paper for these votes; `found` is a VoteCost.
+    This is Figure 5 of the ICLR 2018 paper, for the votes of `found`, which is a VoteCost.
     """
     axes = axes or new_axes(f"{found.mechanism['name']}: which queries cost what", secret=True)[0]
     right = _beside(axes, f"mean Rényi cost at order {found.order:g} (nats)")
@@ -171,7 +171,8 @@ def draw_cost(found: Any, axes: Any = None) -> Any:
 def draw_sensitivity(found: Any, axes: Any = None) -> Any:
     """Draw local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
 
-    If it is known, the largest cost within each distance is drawn, too; `found` is a Sensitivity.
+    SS_β is the smooth sensitivity. If the largest cost within each distance is known, it is drawn,
+    too. `found` is a Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]
@@ -193,7 +194,7 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_report(found: Any, axes: Any = None) -> Any:
-    """Draw three public bars: the ε that a Report states, the worst case, the textbook ε."""
+    """Draw public bars: the ε that a Report states, its worst case, and the textbook ε."""
     title = f"{found.answers} of {found.queries} {found.rows} answered"
     if not found.claimed:
         title += "; nothing is promised"
@@ -218,7 +219,7 @@ def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes:
 
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.
-        budget: where to draw a line, if there is a budget.
+        budget: the ε of the budget, at which a line is drawn; None for no line.
         axes: where to draw; new ones if left out.
     """
     axes = axes or new_axes("What all runs cost together")[0]
@@ -245,9 +246,10 @@ def draw_plan(
     """Draw answers against ε, for the teachers of a plan and for other numbers of teachers. Public.
 
     Args:
-        found: the Plan, whose point is marked. A band shows its levels of agreement, and lines show
-            the middle level.
-        points: teachers, ε, and expected answers at each level of agreement.
+        found: the Plan, whose ε and answers are marked. A band shows its levels of agreement, and
+            lines show the middle level.
+        points: for each point, the number of teachers, ε, and the expected answers at each level of
+            agreement.
         axes: where to draw; new ones if left out.
     """
     known, levels = found.known, found.known.shown

@@ -1,17 +1,18 @@
 """The record: every run that published something about these teachers' votes, and its cost.
 
-A run enters the record before its votes are used. It is then pending, and counts in full. The
-record has its outcome before anybody learns it. An entry is never removed for a reason that could
-depend on the votes. So the record always has the total cost of all runs (`disclosure.runs`).
+A run enters the record before its votes are used. At first the run is pending, and its full cost
+counts. The record has the outcome of a run before anybody learns it. An entry is never removed for
+a reason that could depend on the votes. So the record always has the total cost of all runs
+(`disclosure.runs`).
 
-On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` its
-outcome, `ask` queries of a session with their answers, `strike` a run whose file turned out to hold
-no votes, and `goes_on_in`, the name or path of another record that took over all runs. Runs and
-sessions use the same functions.
+On disk a record is a journal (`files.journal`). Its lines are events. `enter` adds a run, and
+`settle` adds the outcome of a run. `ask` adds queries of a session with their answers. `strike`
+removes a run whose file turned out to contain no votes. `goes_on_in` has the name or path of
+another record, which took over all runs. Runs and sessions use the same functions.
 
-The record is public, because it only contains settings, outcomes and worst-case costs, and nothing
-of the votes. It names files and times, which its holder may prefer not to show; reports leave these
-names out.
+A record is public, because it only contains settings, outcomes and worst-case costs, and nothing
+of the votes. It also has names of files and times, which its holder may prefer not to show. Reports
+leave the names of files out.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ KIND: Final = "pate-spend-record"
 class SpendRecord:
     """All runs that published something about the votes of some teachers, in order.
 
-    Keep it with the votes. `aggregate(record=...)` and `release` enter their runs in a record, and
-    `SpendRecord.read` reads it.
+    Keep the record with the votes. `aggregate(record=...)` and `release` enter their runs in a
+    record, and `SpendRecord.read` reads a record.
 
         >>> given = {"layout": "counts", "record": "year.spent.json"}
         >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
@@ -58,7 +59,7 @@ class SpendRecord:
             raise LedgerError("the record contains a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
-        """Return the runs that another record does not contain under any of their names."""
+        """Return the runs of this record that another record has under none of their names."""
         known = {name for run in other.runs for name in run.names}
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
@@ -67,16 +68,16 @@ class SpendRecord:
         return next((run for run in self.runs if run.id == name), None)
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
-        """Return the releases that drew from rounds of this ledger.
+        """Return the releases that drew a sanitized ε from rounds of this ledger.
 
-        The draws of the rounds themselves are not among them.
+        A draw that a round made itself is not a release.
         """
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
-        """Return a record with the rounds of a ledger, each with its draw."""
+        """Return a record of the rounds of a ledger; each round becomes a run."""
 
         def run(done: Round) -> Run:
             # Only the ledger may contain the name of a round, and this record may be published.
@@ -88,7 +89,7 @@ class SpendRecord:
         return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of both records, each once, with its outcome if either record has it."""
+        """Return the runs of both records, each once, with an outcome if either record has one."""
         both = (*other.runs, *self.runs)
         ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
         mine = (ended.get(run.id, run) for run in self.runs)
@@ -96,7 +97,7 @@ class SpendRecord:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
-        """Return the record in a file; an empty one if there is no such file.
+        """Return the record in a file; an empty record if there is no such file.
 
         Raises:
             LedgerError: the file is damaged, is not a record, or is not a regular file.
@@ -106,13 +107,13 @@ class SpendRecord:
 
 @dataclass(frozen=True)
 class Sighting:
-    """The state of a record when it was last seen.
+    """A note on a record: its length and hash when pate last saw it.
 
     Attributes:
-        record: the absolute path of its file.
-        lines: the number of its events.
+        record: the absolute path of the file of the record.
+        lines: the number of events in the record.
         chain: the hash of all events.
-        ensemble: the ensemble of the votes with which it was seen; None without one.
+        ensemble: the ensemble of the votes that used the record; None without an ensemble.
     """
 
     record: str
@@ -127,10 +128,11 @@ class RecordFile:
     Attributes:
         name: the name of the file in messages.
         path: the path of the file, with links resolved.
-        goes_on_in: the record that took over its runs: a name in the same folder, or a path; None
-            if it accepts runs itself.
-        keys: keys by which the user finds it again, besides those of its path. SECRET.
-        ensemble: the ensemble of the votes with these keys; None without one.
+        goes_on_in: the record that took over the runs: a name in the same folder, or a path; None
+            if this record accepts runs itself.
+        keys: fingerprints of votes and keys of earlier records, under which notes on this record
+            are stored. SECRET.
+        ensemble: the ensemble of the votes with these fingerprints; None without an ensemble.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -147,7 +149,7 @@ class RecordFile:
 
     @property
     def successor(self) -> Path | None:
-        """Return the file of the record that took over its runs; None if none did."""
+        """Return the path of the record that took over the runs; None if no record did."""
         if self.goes_on_in is None:
             return None
         return Path(os.path.realpath(self.path.parent / self.goes_on_in))
@@ -159,20 +161,21 @@ class RecordFile:
 
     @property
     def sighting(self) -> Sighting:
-        """Return length and hash of the record, so that pate later notices a loss or a rollback."""
+        """Return the length and hash of the record, by which pate later notices lost lines."""
         lines, chain = self._journal.lines, self._journal.chain
         return Sighting(str(self.path), len(lines), chain, self.ensemble)
 
     def tells_of(self, seen: Sighting) -> bool:
-        """Return whether this record contains all lines that a sighting saw."""
+        """Return whether this record contains all lines that a record had when it was last seen."""
         return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
     def record(self) -> SpendRecord:
-        """Return the record with all runs; sessions include the queries that were asked."""
+        """Return all runs of the record; a session includes the queries that were asked so far."""
         return SpendRecord(tuple(map(self._so_far, self._runs.values())))
 
     def _so_far(self, run: Run) -> Run:
+        """Return a run; for a session, with the queries and answers so far."""
         if run.settings is None or run.id not in self._asked:
             return run
         done = asked_so_far(run.settings, self._asked[run.id])
@@ -184,7 +187,7 @@ class RecordFile:
         return self._asked.get(session.id, [])
 
     def refuse_run(self) -> None:
-        """Raise LedgerError if another record took over, so that this one accepts no more runs."""
+        """Raise LedgerError if another record took over, so that this record accepts no run."""
         if self.goes_on_in is not None:
             raise LedgerError(
                 f"{self.name} is closed, because its runs are now in {self.goes_on_in}; name that "
@@ -192,7 +195,7 @@ class RecordFile:
             )
 
     def catch_up(self) -> None:
-        """Read the lines that others appended, and force them to disk; call it under the lock.
+        """Read lines that other processes appended, and force them to disk; call it under the lock.
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.
@@ -204,12 +207,12 @@ class RecordFile:
         """Append runs that the record does not contain yet; call it under the lock.
 
         Raises:
-            OutputError: they cannot be written, and no run was entered.
+            OutputError: the runs cannot be written, and none was entered.
         """
         self._append(*({"enter": encoded(run)} for run in runs))
 
     def settle(self, run: Run) -> None:
-        """Append the outcome of a run, unless it is known; call it under the lock."""
+        """Append the outcome of a run, unless the record has one; call it under the lock."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
             ended = {"outcome": run.outcome.value, "answers": run.answers}
@@ -235,7 +238,7 @@ class RecordFile:
             asks: `label`, `id` and `prior` of each query.
 
         Raises:
-            OutputError: they cannot be written.
+            OutputError: the queries cannot be written.
         """
         self._append({"ask": session.id, "asks": list(asks)})
 
@@ -279,7 +282,7 @@ class RecordFile:
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:
-    """Return the settings of a session with all queries so far, and the number of answers.
+    """Return the settings of a session after its queries so far, and the number of answers.
 
     Args:
         settings: the settings of the session before its first query.

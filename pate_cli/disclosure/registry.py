@@ -1,7 +1,7 @@
 """A report as an entry for the public register of differential privacy deployments.
 
-The register (registry.opendp.org) keeps one YAML file for each deployment, and refuses fields that
-its schema does not know. JSON is YAML, so an entry is written as JSON, in the form of
+The register (registry.opendp.org) has one YAML file for each deployment, and refuses fields that
+its schema does not know. JSON is YAML, so an entry is written as JSON, with the fields of
 registry.json. If a report does not have the content of a field, the field stays blank, and the
 person who runs the deployment fills it in.
 """
@@ -22,16 +22,16 @@ from pate_cli.disclosure.report import Report
 
 
 def registry_entry(report: Report, explanation: Explanation, *, unit: str | None = None) -> str:
-    """Return the entry of a report as a text, with "" where the report says nothing. Public.
+    """Return the entry of a report as a JSON text, with "" in fields that stay blank. Public.
 
-    Its ε holds for all vote files. A sanitized ε, or the smaller ε of a failed test, would not
-    state the differential privacy of a deployment.
+    The ε of the entry is valid for all vote files. A sanitized ε, or the smaller ε of a failed
+    test, would not state the differential privacy of a deployment.
 
     Args:
-        report: a report of any author.
-        explanation: what `explanation_of` says of it, so that its numbers were checked; its title
-            is the name of the deployment.
-        unit: what is protected, in the words of its readers; else a teacher or a training record.
+        report: a report, which anybody may have written.
+        explanation: the explanation of the report, which shows that its numbers were checked; the
+            title of the explanation is the name of the deployment.
+        unit: what is protected, in the caller's words; None for a teacher or a training record.
 
     Raises:
         UsageError: the report promises nothing.
@@ -54,20 +54,20 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
     }
     form = resources.files("pate_cli.disclosure").joinpath("registry.json")
-    # YAML 1.1 takes 1e-05 for a text, and 1.0e-05 for a number.
+    # YAML 1.1 reads 1e-05 as a text, and 1.0e-05 as a number.
     delta = re.sub(r"^(\d+)e", r"\1.0e", json.dumps(report.delta))
     texts = {name: _text(value) for name, value in told.items()}
     return Template(form.read_text(encoding="utf-8")).substitute(texts, delta=delta)
 
 
 def _text(value: Any) -> str:
-    """Return a value as JSON; YAML refuses or changes letters that cannot be printed."""
+    """Return a value as JSON, with escapes for letters that YAML would refuse or change."""
     found = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in found)
 
 
 def blanks(entry: Any, path: str = "") -> Iterator[str]:
-    """Yield the fields of a decoded entry that are blank, with dots between names."""
+    """Yield the names of the blank fields of a decoded entry, with dots between outer and inner."""
     if entry == "":
         yield path
     for name, inner in entry.items() if isinstance(entry, dict) else ():

@@ -1,8 +1,8 @@
-"""The public report: facts of a release, and the guarantee that is computed from them.
+"""The public report: facts of a release, and the guarantee that is computed from these facts.
 
-Every field is a public parameter, the number of released labels, a data-independent ε, or a value
-that `release` sanitized. A report contains no reference to a ledger. Its fields are the fields of
-its file, which `read_report` reads by their annotations.
+Every field of a report is a public parameter, the number of released labels, a data-independent ε,
+or a value that `release` sanitized. A report contains no reference to a ledger. The file of a
+report has the fields of `Report`, and `read_report` reads them by their annotations.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from pate_cli.votes.facts import Group
 
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
-"""It grows if a published version changes a field or a sentence, because reports quote these."""
+"""The version of reports; it grows if a published version of pate changes a field or a sentence."""
 CHECKED: Final = "checked"
-"""Facts have this entry in their metadata, which says how they are checked; others are computed."""
+"""The metadata of a fact has this entry, which says how the fact is checked."""
 _LARGEST: Final = 1 << 26  # bytes
 _OURS: Final = "give the file that --report wrote"
 _OTHERS: Final = {
@@ -63,16 +63,17 @@ _OTHERS: Final = {
 
 
 class Checked(enum.StrEnum):
-    """Kinds of check: how a reader can tell that a field of a report is true.
+    """The ways in which a reader can check that a field of a report is true.
 
     Attributes:
         COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
-        LABELS: the file of labels shows it, by its hash, its rows and its settings.
-        RECORD: only the record, which the holder of the votes keeps, shows it.
-        RELEASE_TEST: it is the result of a random draw whose probability depends on the votes.
-        SANITIZING: it was drawn around a number that depends on the votes.
-        EXTERNAL: others state it.
-        FREE: no other field depends on it.
+        LABELS: the file of labels shows the field, by its hash, its rows and its settings.
+        RECORD: only the record shows the field, and the holder of the votes keeps the record.
+        RELEASE_TEST: the field is the result of a random draw whose probability depends on the
+            votes.
+        SANITIZING: the field was drawn around a number that depends on the votes.
+        EXTERNAL: other people state the field.
+        FREE: no other field depends on the field, so that no check is needed.
     """
 
     COMPUTED = "numbers and words"
@@ -85,13 +86,13 @@ class Checked(enum.StrEnum):
 
 
 def _by(how: Checked) -> dict[str, Any]:
-    """Return the metadata of a fact that is checked in this way, and left out at its default."""
+    """Return the metadata of a fact that is checked in this way, and is optional in files."""
     return {CHECKED: how} | SPARING
 
 
 @dataclass(frozen=True)
 class DataIndependent:
-    """Worst-case ε of everything released; `labels_*` covers the labels alone."""
+    """Worst-case ε of everything that is released; the fields `labels_*` cover the labels alone."""
 
     epsilon: float
     order: float | None
@@ -102,19 +103,19 @@ class DataIndependent:
 
     @classmethod
     def of(cls, everything: Figure, labels: Figure) -> DataIndependent:
-        """Return both figures, each ε rounded up."""
+        """Return the worst cases of everything and of the labels, each ε rounded up."""
         numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
         return cls(*next(numbers), *next(numbers))
 
 
 @dataclass(frozen=True)
 class LabelFile:
-    """The file of labels that a report belongs to; its name may be private, and is left out.
+    """The file of labels that a report belongs to, without its name, which may be private.
 
     Attributes:
         format: the format of the file.
-        bytes: its size.
-        sha256: its hash.
+        bytes: the size of the file.
+        sha256: the SHA-256 of the file, in hexadecimal digits.
     """
 
     format: LabelFormat
@@ -137,7 +138,7 @@ class GroupGuarantee(Group):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement about the published numbers, and whether it holds for this report."""
+    """One statement about the published numbers, and whether it is true of this report."""
 
     id: str
     holds: bool
@@ -146,27 +147,29 @@ class Statement:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ReportFacts:
-    """Facts that a report states; `disclosure.facts.report_of` computes the rest.
+    """Facts that a report states; `disclosure.facts.report_of` computes all other fields.
 
     Attributes:
         rounds: settings of the runs whose costs are composed, and the numbers of their answers.
         passed: whether labels passed the release test of their target; None without a test.
         total: whether the report is about all runs in `spent`, and not about a single run.
-        sanitizer: how an ε was drawn from ledgers; None if no ε was drawn from ledgers. If a run
-            itself drew an ε, its round says so.
-        sanitized: the ε that was drawn, nats, rounded up; None if none is published.
-        seeded: whether the draw from ledgers came from a seed; the report then has no guarantee.
-        earlier_draws: sanitized values that earlier releases drew from these rounds; ε includes
-            their cost, and the cost of draws of the rounds themselves.
-        external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
-            not.
-        recorded: whether `earlier_draws` is known to be complete; if not, the report has no
+        sanitizer: how `release` drew an ε from ledgers; None if it drew none. If a run itself drew
+            an ε, the round of the run says how.
+        sanitized: the sanitized ε that is published, nats, rounded up; None if none is published.
+        seeded: whether the draw from ledgers came from a seed; with a seed the report has no
             guarantee.
-        spent: all runs of the record, including this one, and their total cost; None if earlier
-            runs are not tracked.
-        label_names: the names of the classes, class 0 first, if they have names.
-        labels: the file of labels of the report, None if there is none.
-        run, time: name of the run, and when it began (UTC); None if no verb made the report.
+        earlier_draws: how earlier releases drew sanitized values from these rounds; ε includes the
+            cost of these draws, and of the draws of the rounds themselves.
+        external: other mechanisms on the same records; ε and δ include their cost, `labels_epsilon`
+            does not.
+        recorded: whether `earlier_draws` is known to be complete; if it is not, the report has no
+            guarantee.
+        spent: all runs of the record, including the run of the report, and their total cost; None
+            if earlier runs are not tracked.
+        label_names: the names of the classes, class 0 first; None if classes have no names.
+        labels: the file of labels of the report; None if there is no such file.
+        run, time: the name of the run, and the time when it began (UTC); None if no verb made the
+            report.
         tool: the version of pate that wrote the report.
     """
 
@@ -188,7 +191,7 @@ class ReportFacts:
 
     @property
     def plan(self) -> ReleasePlan | None:
-        """Return how the sanitized ε was drawn; None if none is published."""
+        """Return how the published sanitized ε was drawn; None if no such ε is published."""
         if self.sanitized is None or self.sanitizer is not None:
             return self.sanitizer
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
@@ -197,14 +200,14 @@ class ReportFacts:
     def training(self) -> Training | None:
         """Return how private every teacher's training was; None unless all rounds state it.
 
-        It is also None if the report has external parts, because these saw the records directly,
-        not through a teacher.
+        The result is also None if the report has external parts, because external mechanisms saw
+        the records directly, not through a teacher.
         """
         return None if self.external else training_of(self.rounds)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Return every sanitized value of these rounds, from first to last; all are charged."""
+        """Return the plans of all sanitized values of these rounds, which all cost privacy."""
         plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
         own = [draw for plan in plans if plan is not None for draw in plan.draws]
         return (*own, *self.earlier_draws)
@@ -216,12 +219,12 @@ class ReportFacts:
 
     @property
     def tested(self) -> TargetPlan | None:
-        """The target of a single run that has a release test; None without a test."""
+        """Return the target of a single run that has a release test; None without a test."""
         return None if self.target is None else self.rounds[0].tested
 
     @property
     def disjoint(self) -> tuple[str, ...]:
-        """The declarations in `spent` that ensembles are disjoint, in words."""
+        """Return the declarations in `spent` that ensembles are disjoint, in words."""
         return () if self.spent is None else self.spent.disjoint
 
     @property
@@ -242,8 +245,8 @@ class ReportFacts:
 class Report(ReportFacts, Result):
     """Public report of labels: (ε, δ), the guarantee, and everything that it was computed from.
 
-    `aggregate` and `release` return one. Publish it beside the labels; others can check it with
-    `verify` and read it with `explain`. Publish nothing else about a run.
+    `aggregate` and `release` make a report. Publish it beside the labels, and publish nothing else
+    about a run. Readers check a report with `verify`, and read it in plain words with `explain`.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.report
@@ -258,27 +261,28 @@ class Report(ReportFacts, Result):
 
     Attributes:
         private: whether noise was unpredictable; noise from a seed gives no guarantee.
-        sound: whether ε is a valid bound. It is not if the `paper` analysis drew it, or if the
-            number of classes or the list of queries was read from the votes.
-        epsilon, delta: the headline, nats, rounded up to 4 decimals.
+        sound: whether ε is a valid bound. It is no bound if the `paper` analysis drew it, or for a
+            reason in `unsettled`.
+        epsilon, delta: the stated ε, in nats and rounded up to 4 decimals, and its δ.
         epsilon_kind: the kind of ε: `target` (labels that passed its release test), `refusal`
             (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
             `spent`.
-        mechanism: its name and public parameters.
-        queries, answers, max_answers: rows asked, labels released, and the public cap on labels; if
-            a query has several labels, rows are pairs of a query and a label.
-        summary: the headline in a sentence.
-        adjacency: who is protected.
-        covers: everything that ε covers.
-        statements: statements about the numbers, each with whether it holds.
-        data_independent: the worst case.
-        record_epsilon: ε for one training record at δ, nats, of the headline or the worst case;
-            None if nobody states how private the teachers' training was.
-        crosscheck: figures of textbook accountants for the labels alone; None in a total.
-        groups: groups of teachers that count differently, each with its ε, at most the headline.
-        unsettled: reasons why the report has no guarantee; empty if it has one. `classes` or
-            `queries` were read from the votes; `draws`: earlier draws may not be charged;
-            `inputs`: an input does not verify.
+        mechanism: the name and the public parameters of the mechanism.
+        queries, answers, max_answers: the number of rows asked, the number of labels released, and
+            the public cap on labels; if a query has several labels, a row is a pair of a query and
+            a label.
+        summary: what the report promises, in a few sentences.
+        adjacency: who is protected, in words.
+        covers: everything that ε covers, in words.
+        statements: statements about the published numbers; each says whether it is true.
+        data_independent: the worst-case ε, which holds whatever the votes are.
+        record_epsilon: the ε for one training record at δ, nats; None if nobody states how private
+            the teachers' training was.
+        crosscheck: the ε of textbook accountants for the labels alone; None in a total.
+        groups: groups of teachers that count differently, each with its ε, at most the stated one.
+        unsettled: reasons why ε is no valid bound. `classes` or `queries` were read from the votes;
+            `draws`: the cost of earlier draws may be missing; `inputs`: an input of `release` does
+            not verify.
         warnings: warnings for the reader.
     """
 
@@ -304,12 +308,12 @@ class Report(ReportFacts, Result):
 
     @property
     def facts(self) -> ReportFacts:
-        """Return the facts in the report, without the fields that are computed from them."""
+        """Return the facts of the report, without the fields that are computed from facts."""
         return ReportFacts(**{each.name: getattr(self, each.name) for each in fields(ReportFacts)})
 
     @property
     def label_set(self) -> LabelSet | None:
-        """Return the labels of a query if queries have several labels in all rounds, else None."""
+        """Return the labels that a query may have, if all rounds agree on several; else None."""
         found = {done.label_set for done in self.rounds}
         return found.pop() if len(found) == 1 else None
 
@@ -320,7 +324,7 @@ class Report(ReportFacts, Result):
 
     @property
     def rows(self) -> str:
-        """Return the word for the rows that `queries` counts."""
+        """Return the word for what `queries` counts: queries, or pairs of a query and a label."""
         return rows_of(self.label_set)
 
     @property
@@ -329,14 +333,14 @@ class Report(ReportFacts, Result):
         return self.private and self.sound
 
     def claims(self, statement: str) -> bool:
-        """Return whether the statement with this id holds."""
+        """Return whether the report has the statement with this id, and it is true."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
     def with_labels(self, path: str | os.PathLike[str]) -> Report:
-        """Return the report with the hash of the labels in a file.
+        """Return the report of labels that are in a file, with the hash of this file.
 
         Args:
-            path: a file on disk, or an address of a store; its suffix gives the format.
+            path: a file on disk, or an address of a store; the suffix says the format of labels.
 
         Raises:
             VoteError: the file cannot be read.
@@ -359,7 +363,7 @@ class Report(ReportFacts, Result):
         }
 
     def said(self) -> Said:
-        """Return the guarantee, who is protected, the worst case and the warnings, by title."""
+        """Return titled lines: the guarantee, who is protected, the worst case, the warnings."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
         told = [
             ("guarantee", self.summary),
@@ -373,7 +377,7 @@ class Report(ReportFacts, Result):
         """Draw the stated ε beside the worst case and the textbook ε on matplotlib Axes. Public.
 
         Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
+            axes: where to draw; new Axes if left out. Needs the extra `plot`.
 
         Returns:
             The Axes, with one bar per figure.
@@ -384,7 +388,7 @@ class Report(ReportFacts, Result):
 
     @property
     def releasable(self) -> bool:
-        """Return whether the report may be published; with noise from a seed it may not."""
+        """Return whether the report may be published; a report of a run with a seed may not."""
         return self.private
 
     @property
@@ -393,7 +397,7 @@ class Report(ReportFacts, Result):
         return False
 
     def headline(self) -> str:
-        """Return ε, δ and the number of answers in a phrase, and whether no record has the run."""
+        """Return ε, δ and the number of answers in a phrase, and say if no record has the run."""
         charged = "" if self.spent is not None or not self.private else "; in no record"
         return (
             f"{pair(self.epsilon, self.delta)}, "
@@ -419,7 +423,7 @@ def report_schema() -> dict[str, Any]:
 
 
 class RefusedError(PateError):
-    """Raised if labels fail the release test of a `target_epsilon`; it carries the public report.
+    """Raised if labels fail the release test of a `target_epsilon`; has the public report.
 
     Catch it around `aggregate(target_epsilon=...)`. A failed test also costs privacy, so publish
     its `report` and count its cost.
@@ -436,13 +440,13 @@ class RefusedError(PateError):
     exit_code = 8
 
     def __init__(self, message: str, report: Report) -> None:
-        """Make the error from its message and the public report of the refusal."""
+        """Make the error from its message and the public report of the failed test."""
         super().__init__(message)
         self.report = report
 
 
 def read_report(path: str | PathLike[str]) -> Report:
-    """Return the report in a file, by path or address; "-" is standard input.
+    """Return the report in a file, which has a path or an address; "-" is standard input.
 
     Raises:
         ReportError: the file cannot be read, or is not a valid report; the message names the file.
@@ -459,7 +463,7 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
     """Return a report that is given as an object, as text, or as a file.
 
     Raises:
-        ReportError: it is not a report, or it violates the schema.
+        ReportError: the text or file is not a report, or violates the schema.
     """
     if isinstance(given, Report):
         return given
@@ -467,6 +471,7 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
 
 
 def _from_pipe() -> bytes:
+    """Return standard input up to the largest size of a report."""
     if sys.stdin is None or sys.stdin.closed:
         raise ReportError("cannot read standard input: it is closed")
     note_stream("the report", sys.stdin)

@@ -1,19 +1,20 @@
 """Runs in the form of records and reports, their total cost, and budgets.
 
 All of this is public and contains nothing of the votes. The cost of a run follows from its other
-fields. Records state it too, for their readers, and `verify` computes it again.
+fields. Records also state the cost, for their readers, and `verify` computes it again.
 
-Several runs have two totals with different premises (THEORY.md, section 15):
+The cost of several runs together depends on how the runs were chosen (THEORY.md, section 15):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
-  depended on earlier results. It is `Cost.together` of all runs. If runs are chosen after seeing
-  results, a game with randomised response reaches 1.4 times the stated δ, so no budget uses this
-  total.
-- *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They need
-  no such premise (section 15.2), so budgets use them to admit runs and to show what is left.
+  depended on earlier results. Its total is `Cost.together` of all runs. If runs are chosen after
+  seeing results, a game with randomised response reaches 1.4 times the stated δ. So no budget uses
+  this total.
+- *However chosen*: the sums of every run's own ε and δ, or the Rényi filter of a budget, are valid
+  even if later runs depend on earlier results (section 15.2). So budgets use these totals to admit
+  runs and to show what is left.
 
-If the holder declares that no person's data reached two ensembles, their costs do not add up. Every
-total, sum and budget is then the largest one of any single person (section 15.4).
+If the holder declares that no person's data reached two ensembles, the costs of these ensembles do
+not add up. Every total, sum and budget is then for the person with the largest cost (section 15.4).
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _DIGITS: Final = 12
 class RunKind(enum.StrEnum):
     """How a run is charged.
 
-    Labels are charged by their worst case, as a tested target, by a composition, or by the rule of
-    a session. A release is a draw from ledgers, and an external cost is stated by others.
+    The cost of labels is their worst case, the (ε, δ) of a tested target, a composition, or the
+    rule of a session. A release is a draw from ledgers, and others state an external cost.
     """
 
     WORST_CASE = "worst-case"
@@ -59,7 +60,7 @@ class RunKind(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """How a run ended; a run that never ended counts in full."""
+    """How a run ended; a run that never ended is pending, and its full cost counts."""
 
     PENDING = "pending"
     LABELLED = "labelled"
@@ -72,18 +73,18 @@ class Outcome(enum.StrEnum):
 class Budget:
     """The most that all runs of a record may cost together, even if they depend on each other.
 
-    It admits runs by one of two rules:
+    A budget admits runs by one of two rules:
 
     - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
-    - a Rényi filter: the costs of all runs at one order, which is fixed with the budget, add up to
-      at most the cost that this order converts to (ε, δ/2). The other half of δ is for runs that
+    - a Rényi filter: the RDP costs of all runs at one order, which is fixed with the budget, add up
+      to at most the cost that this order converts to (ε, δ/2). The other half of δ is for runs that
       have an (ε, δ) and no curve.
 
-    A run in progress counts in full. A failed tested target counts its actual cost in the sums, and
-    its full cost in a filter.
+    The full cost of a run in progress counts. After a failed release test, the sums have the actual
+    cost of the run, and a filter has its full cost.
 
     Attributes:
-        epsilon: nats, above 0.
+        epsilon: the largest ε of all runs together, nats, above 0.
         delta: the largest δ of all runs together, in (0, 1).
         order: Rényi order λ > 1 of the filter; None for plain sums.
     """
@@ -102,7 +103,7 @@ class Budget:
     def of(
         cls, epsilon: float | None, *, delta: float | None = None, order: float | None = None
     ) -> Self | None:
-        """Return the budget that the three keywords state; None if they state none.
+        """Return the budget that three keywords of a verb state; None if they state none.
 
         Raises:
             UsageError: a δ or an order is given without ε.
@@ -120,16 +121,16 @@ class Budget:
     ) -> list[tuple[float, float]]:
         """Return totals by the rule of the budget: (ε, δ) of no run, of the first run, and so on.
 
-        A filter converts even a Rényi cost of 0 to some ε and to half of its δ.
+        A filter turns even an RDP cost of 0 into an ε above 0 and half of the budget's δ.
 
         Args:
-            runs: in order.
-            ensemble, disjoint_from: count only the runs whose costs add to that of a further run of
-                this ensemble.
+            runs: the runs in order.
+            ensemble, disjoint_from: the ensemble of a further run, and its declaration; only runs
+                whose costs add to the cost of this run are in the totals.
 
         Raises:
             UnreachableError: half of the budget's δ is too small for the floating-point noise of
-                all runs, or a run has no Rényi cost at the order.
+                all runs, or a run has no finite RDP cost at the order.
         """
         people = people_of(runs, ensemble, disjoint_from)
         if self.order is None:
@@ -162,8 +163,8 @@ class Budget:
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
         """Return the (ε, δ) that is left of the budget, both at least 0 and rounded down.
 
-        A run with this cost is admitted. What is left never grows when another run begins. It may
-        grow when a run ends that cost less than it could have cost.
+        The budget admits a run with this cost. The rest of the budget never grows when another run
+        begins. It may grow when a run ends and has cost less than it could have cost.
         """
         rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -179,13 +180,13 @@ class Budget:
 
         Args:
             earlier: the runs of the record, in order.
-            fresh: the runs to be entered.
+            fresh: the runs that are to enter the record.
             record: the name of the record in the message.
 
         Raises:
             UnreachableError: all runs together would cost more than the budget.
             UsageError: an earlier run had another rule, or the first run had no budget and this
-                one has a filter.
+                budget has a filter.
         """
         others = [run.budget for run in earlier if run.budget is not None]
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
@@ -213,28 +214,27 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run, or one cost that others stated; `Run.of` computes its cost.
+    """One entry of a record: a run, or a cost that others state; `Run.of` computes its cost.
 
     Attributes:
         id: the random name of the run, as in its report; for an external part, its digest.
-        outcome: how it ended.
-        time: when it began, UTC; None if this is unknown.
-        epsilon, delta: its full worst-case cost by itself, nats.
-        settings: for labels, the settings of the run.
-        answers: labels released; None if there are none, or not yet.
-        round: name of the round in its ledger; not in reports.
-        session: digest of the options of a session; not in reports.
-        draw: for a release from ledgers, how its sanitized value was drawn.
-        drawn_from: for a release, names of the rounds that it was drawn from; not in reports.
-        external: for an external part, its statement.
+        outcome: how the run ended.
+        time: when the run began, UTC; None if this is unknown.
+        epsilon, delta: the full worst-case cost of the run by itself; ε in nats.
+        settings: the settings of a run of labels; None for a release or an external part.
+        answers: the number of labels released; None if no labels were released so far.
+        round: the name of the run's round in its ledger; not in reports.
+        session: a hash of the options of a session; not in reports.
+        draw: how a release from ledgers drew its sanitized value; None for labels.
+        drawn_from: names of the rounds from which a release drew; not in reports.
+        external: the statement of an external part; None for a run.
         votes: the holder's name for the votes; not in reports.
-        ensemble: the name of the ensemble; None for a run that counts for everybody.
-        disjoint_from: other ensembles that share no person with this one, by the declaration of the
-            holder.
-        budget: the budget that admitted it.
-        promised: False if it has no guarantee for a reason that its settings do not show: a draw
-            from a seed, or an input that does not verify.
-        total_epsilon, total_delta: the total of all runs up to this one, when it was written.
+        ensemble: the name of the ensemble; None for a run that counts for every person.
+        disjoint_from: other ensembles that share no person with `ensemble`, as the holder declares.
+        budget: the budget that admitted the run; None without a budget.
+        promised: False if the run has no guarantee for a reason that its settings do not show: a
+            draw from a seed, or an input that does not verify.
+        total_epsilon, total_delta: the total of all runs up to this one, at the time of the entry.
     """
 
     id: str
@@ -275,9 +275,9 @@ class Run:
         """Return a run with its full cost, which follows from its other fields.
 
         Args:
-            settings: for labels, the settings of the run. **told: other fields of a run except
-                `epsilon`; `delta` only for a draw, or for a curve that others state, which is
-                converted at this δ.
+            settings: the settings of a run of labels; else None. **told: other fields of the run,
+                except `epsilon`. Give `delta` only for a draw, or for a curve that others state,
+                which is converted at this δ.
 
         Raises:
             UnreachableError: δ is smaller than the δ's of a composition.
@@ -295,7 +295,7 @@ class Run:
 
     @property
     def kind(self) -> RunKind:
-        """Return the kind of run, which decides how it is charged."""
+        """Return the kind of the run, which decides how its cost is computed."""
         settings = self.settings
         if settings is None:
             return RunKind.EXTERNAL if self.draw is None else RunKind.RELEASE
@@ -308,7 +308,7 @@ class Run:
 
     @cached_property
     def cost(self) -> Cost:
-        """Return the cost of everything in the run; a tested target has its full and actual ε."""
+        """Return the cost of everything in the run; a tested target has a full and an actual ε."""
         settings, stated = self.settings, self.external
         if stated is not None:
             if stated.curve is None:
@@ -326,7 +326,7 @@ class Run:
 
     @property
     def counted(self) -> float:
-        """Return the ε of the run by itself, nats; a failed test counts with its actual cost."""
+        """Return the ε of the run by itself, nats; after a failed test, the cost of the failure."""
         tested = None if self.settings is None else self.settings.tested
         if tested is None:
             return self.epsilon
@@ -334,37 +334,35 @@ class Run:
 
     @property
     def claimed(self) -> bool:
-        """Return whether the run has a guarantee; with a seed, for example, it has none."""
+        """Return whether the run has a guarantee; a run with a seed, for example, has none."""
         return self.promised and (self.settings is None or self.settings.claimed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the run: its own id, and the name of its round."""
+        """Return the names of the run: its id, and the name of its round if it has a round."""
         return (self.id, self.round) if self.round else (self.id,)
 
     @property
     def done(self) -> Round | None:
-        """Return the round of the run with its number of answers; None if it has no labels."""
+        """Return the settings of the run with its number of answers; None for no run of labels."""
         if self.settings is None:
             return None
         return Round.of(self.settings, id=self.round or self.id, answers=self.answers or 0)
 
     @property
     def public(self) -> Run:
-        """Return the run for a report, without names that only its holder or ledgers may have."""
+        """Return the run as reports show it, without names that only ledgers or records have."""
         return replace(self, round="", session=None, drawn_from=(), votes=None)
 
 
 @dataclass(frozen=True)
 class Spent(Figure):
-    """All runs of a record, and their total cost.
-
-    Its ε and δ assume that all runs were chosen beforehand.
+    """All runs of a record, and their total cost; `epsilon` assumes runs chosen beforehand.
 
     Attributes:
         sum_epsilon, sum_delta: plain sums, valid even if later runs depend on earlier results.
-        record_epsilon: ε for one training record at the same δ, nats; None unless every run states
-            how private the teachers' training was.
+        record_epsilon: the ε of all runs for one training record, at `delta`, nats; None unless
+            every run states how private the teachers' training was.
         runs: the runs in order, without the fields that only their holder may see.
     """
 
@@ -375,21 +373,21 @@ class Spent(Figure):
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Spent:
-        """Return the public total of runs; it raises the errors of `total_of`."""
+        """Return the public total of runs, or raise the errors of `total_of`."""
         found, told = total_of(runs), named_where_disjoint(runs)
         sums = plain_sums(runs)[-1]
         # A draw from ledgers uses the votes of other runs, so it states no training itself.
         training = training_of([run.settings for run in runs if run.draw is None])
         if any(len({run.ensemble for run in part}) > 1 for part in _of_each(told)):
-            training = None  # a record may reach a teacher of each ensemble (section 23.2)
+            training = None  # A record may reach a teacher of each ensemble (section 23.2).
         record = None if training is None else training.amplified(found.epsilon, found.delta)
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
 
     @property
     def disjoint(self) -> tuple[str, ...]:
-        """The declarations that ensembles are disjoint, in words.
+        """Return the declarations that ensembles are disjoint, in words.
 
-        If more than two ensembles are all disjoint from each other, each is named once.
+        If any two of more than two ensembles are disjoint, one phrase names all ensembles.
         """
         told = [(run.ensemble, run.disjoint_from) for run in self.runs if run.disjoint_from]
         every = [name for run in self.runs for name in (run.ensemble, *run.disjoint_from)]
@@ -406,7 +404,7 @@ class Spent(Figure):
 
 
 def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Return runs as reports contain them: with ensembles only if some are declared disjoint."""
+    """Return runs as reports contain them; ensembles are named only if some are disjoint."""
     if any(run.disjoint_from for run in runs):
         return tuple(run.public for run in runs)
     return tuple(replace(run.public, ensemble=None) for run in runs)
@@ -415,16 +413,17 @@ def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
 def people_of(
     runs: Sequence[Run], ensemble: str | None = None, disjoint_from: Sequence[str] = ()
 ) -> list[frozenset[str | None]]:
-    """Return sets of ensembles such that the data of every person reached no more than one set.
+    """Return sets of ensembles: one set contains all ensembles that a person's data reached.
 
-    For every ensemble, the set has this ensemble and all earlier ones that are not declared
-    disjoint from it (THEORY.md, section 15.4). Sets that are part of other sets are left out. None
-    is in all sets: it stands for runs without an ensemble, which count for everybody.
+    There is a set for every ensemble. It has this ensemble, and all earlier ensembles that are not
+    declared disjoint from this one (THEORY.md, section 15.4). A set that is part of another set is
+    left out. All sets contain None, which stands for runs without an ensemble: these runs count for
+    every person.
 
     Args:
-        runs: in order.
-        ensemble, disjoint_from: return only sets that contain an ensemble with this name and this
-            declaration. It may have no run yet.
+        runs: the runs in order.
+        ensemble, disjoint_from: an ensemble and its declaration; only sets that contain this
+            ensemble are returned. The ensemble may have no run yet.
     """
     told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
     names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
@@ -437,7 +436,7 @@ def people_of(
 
 
 def _of_each(runs: Sequence[Run]) -> list[list[Run]]:
-    """Return for every set of `people_of` the runs of its ensembles."""
+    """Return one list for every set of ensembles from `people_of`: the runs of these ensembles."""
     return [[run for run in runs if run.ensemble in one] for one in people_of(runs)]
 
 
@@ -448,7 +447,14 @@ def _running(
     *,
     first: Decimal = Decimal(0),
 ) -> list[Decimal]:
-    """Return the largest sum of one person's numbers: of no run, of the first one, and so on."""
+    """Return running sums of numbers of runs, for the person with the largest sum at each run.
+
+    Args:
+        numbers: one number for each run.
+        runs: the runs in order.
+        people: sets of ensembles, from `people_of`.
+        first: the sum before the first run.
+    """
     told = list(zip(numbers, runs, strict=True))
     each = [
         accumulate([n if run.ensemble in one else Decimal(0) for n, run in told], initial=first)
@@ -460,7 +466,7 @@ def _running(
 def total_of(runs: Sequence[Run]) -> Figure:
     """Return the total cost of runs that were chosen beforehand; for a single run its own cost.
 
-    If ensembles are declared disjoint, it has the largest ε and the largest δ of any person.
+    If ensembles are declared disjoint, the total has the largest ε and the largest δ of any person.
 
     Raises:
         LedgerError: there is no run, or an ε was drawn from rounds whose cost is unknown.
@@ -495,11 +501,11 @@ def plain_sums(
 ) -> list[tuple[float, float]]:
     """Return plain sums: (ε, δ) of no run, of the first run, of the first two runs, and so on.
 
-    They are valid even if later runs depend on earlier results.
+    Plain sums are valid even if later runs depend on earlier results.
 
     Args:
-        runs: in order.
-        people: from `people_of`; everybody if left out.
+        runs: the runs in order.
+        people: sets of ensembles, from `people_of`; if left out, the sets for all persons.
     """
     people = people_of(runs) if people is None else people
     epsilons = _running((_sum([run.counted]) for run in runs), runs, people)
@@ -518,7 +524,7 @@ def _refuse_unknown_draws(runs: Sequence[Run]) -> None:
 
 
 def _cost_of(runs: Sequence[Run]) -> Cost:
-    """Return the cost of all runs."""
+    """Return the costs of all runs, composed into one cost."""
     return functools.reduce(operator.add, (run.cost for run in runs), Cost())
 
 

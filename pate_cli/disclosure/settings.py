@@ -1,8 +1,8 @@
 """Settings of a run: its options and the shape of its votes, fixed before any vote is read; public.
 
-Settings connect a run with everything that describes it. `Cost.of(settings)` is the cost of a run.
-Records, ledgers and reports contain settings. A file of labels contains them if its format can, and
-`verify` compares them. The settings include how an ε is sanitized, and when a session stops asking.
+The cost of a run follows from its settings, by `Cost.of(settings)`. Records, ledgers and reports
+contain settings. A file of labels also contains settings if its format can, and `verify` compares
+them with the report. Settings include how an ε is sanitized, and when a session stops asking.
 """
 
 from __future__ import annotations
@@ -38,31 +38,32 @@ from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts, Voting
 
-# δ' = δ/10 is the probability that the released bound is too low. κ grows so slowly with 1/δ' that
-# the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
+# δ' = δ/10 is the probability that the released bound is too low. The shift κ grows slowly with
+# 1/δ', so the exact share hardly matters: between δ' = δ/2 and δ/100, ε changes by about 2%.
 _FAILURE_SHARE = 0.1
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def failure_delta(delta: float) -> float:
     """Return δ', the part of δ for the probability that a released upper bound is too low."""
-    # Rounded so that the printed number is the one in use: 1e-06, not 1.0000000000000002e-06.
+    # The number is rounded, so that the number in use is also printed: 1e-06, not
+    # 1.0000000000000002e-06.
     return float(f"{_FAILURE_SHARE * delta:.12g}")
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Public parameters of a sanitized release; they determine its cost at any order.
+    """Public parameters of a sanitized ε; they determine the cost of its draw at any order.
 
-    The theory is in accounting.sensitivity.
+    The theory of the draw is in accounting.sensitivity.
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
             below the true one only with probability δ'; `none` publishes no data-dependent value.
-        delta: δ of the whole guarantee, δ' included.
+        delta: δ of the whole guarantee, which includes δ'.
         order: Rényi order λ > 1 of the release.
         beta: smoothness β > 0 per vote.
-        sigma: standard deviation of the noise in units of the smooth sensitivity, > 0.
+        sigma: σ > 0, the standard deviation of the noise in units of the smooth sensitivity.
     """
 
     analysis: ClassVar[Analysis] = Analysis.TIGHT
@@ -98,7 +99,7 @@ class ReleasePlan:
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Return the plan in a tuple if it draws a value, which is charged; else an empty tuple."""
+        """Return a tuple with this plan if it draws a value; else an empty tuple."""
         return (self,) if self.publishes_draw else ()
 
     @property
@@ -121,7 +122,7 @@ class ReleasePlan:
 
     @property
     def overhead(self) -> float:
-        """Return the ε of draw and conversion, nats; it is added to the RDP cost of the labels."""
+        """Return the ε that draw and conversion add to the RDP cost of the labels, nats."""
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
@@ -129,10 +130,15 @@ class ReleasePlan:
         return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
-        """Return the published ε, f + SS·(κ + σN) + overhead, at N = `deviate`, nats.
+        """Return the published ε, f + SS·(κ + σN) + overhead, nats.
 
         If the noise were so narrow that rounding errors mattered, a larger SS is used: the maximum
         of SS and a constant is as smooth as SS (THEORY.md, 12.4).
+
+        Args:
+            rdp: f, the RDP cost of the labels at the plan's order, nats.
+            smooth: SS, the smooth sensitivity of f, nats.
+            deviate: N, a standard normal number.
         """
         wide = max(smooth, NARROWEST / self.sigma)
         return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead
@@ -143,9 +149,9 @@ class StopRule:
     """How many queries a session may ask, and their cost even if they depend on answers; public.
 
     Attributes:
-        epsilon, delta: the worst-case cost of all answers of the session, nats.
-        asks: N ≥ 1, how many queries may be asked even if all are answered.
-        beyond: the rule for more queries if few are answered; None if no more may be asked.
+        epsilon, delta: the worst-case cost of all answers of the session; ε in nats.
+        asks: N ≥ 1, how many queries the session may ask even if all are answered.
+        beyond: the rule for more than N queries if few are answered; None if N is the most.
     """
 
     epsilon: float
@@ -164,7 +170,7 @@ class StopRule:
         return max(self.asks - asked, beyond, 0)
 
     def allows(self, asked: int, answers: int) -> bool:
-        """Return whether the rule allows a session to reach these counts."""
+        """Return whether a session that follows the rule can have asked and answered this many."""
         if asked <= self.asks:
             return True
         return self.beyond is not None and self.beyond.allows(asked, answers)
@@ -177,13 +183,13 @@ class StopRule:
 
 @dataclass(frozen=True)
 class Training:
-    """(ε0, δ0) of each teacher's own training, for one record; stated by the holder, and public.
+    """(ε0, δ0) of the training of each teacher for one record, as the holder states it; public.
 
-    With it a run has an ε for one training record, beside the ε for a teacher
+    From ε0 and δ0, a run gets an ε for one training record, beside its ε for a teacher
     (accounting.amplification).
 
     Attributes:
-        epsilon: ε0 ≥ 0, nats, including the search for good training parameters.
+        epsilon: ε0 ≥ 0, nats, which must include the search for good training parameters.
         delta: δ0 in [0, 1).
     """
 
@@ -197,7 +203,7 @@ class Training:
 
     @classmethod
     def of(cls, epsilon: float | None, delta: float | None) -> Self | None:
-        """Return the training that two keywords state; None if both are None.
+        """Return the training that two keywords of a verb state; None if both are None.
 
         Raises:
             UsageError: δ is given without ε.
@@ -207,11 +213,11 @@ class Training:
         return None if epsilon is None else cls(float(epsilon), float(delta or 0.0))
 
     def __or__(self, other: Training) -> Training:
-        """Return the larger ε0 and δ0, which hold for the teachers of both."""
+        """Return the larger ε0 and δ0 of two, which are true of the teachers of both."""
         return Training(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
     def amplified(self, epsilon: float, delta: float) -> float:
-        """Return the ε for one training record of a release that is (ε, δ)-DP for a teacher.
+        """Return the ε for one training record if labels are (ε, δ)-DP for a teacher.
 
         The result is in nats, rounded up.
         """
@@ -221,9 +227,9 @@ class Training:
         return round_up(found)
 
     def bearable(self, record_epsilon: float, delta: float) -> float:
-        """Return the largest ε of a release at which a training record has at most this ε, nats.
+        """Return the largest ε for a teacher at which a training record has at most this ε, nats.
 
-        It is infinite if every release gives the record less.
+        The result is infinite if a training record has less at every ε for a teacher.
         """
         told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
         return release_epsilon(record_epsilon, delta=delta, **told)
@@ -240,21 +246,21 @@ class Settings:
     """Settings of one run on votes: everything that determines its worst-case cost.
 
     Attributes:
-        mechanism: its public parameters and its name, from `Mechanism.parameters`.
+        mechanism: the name and the public parameters of the mechanism (`Mechanism.parameters`).
         queries: k1, how many rows are asked; for a session, how many were asked so far.
-        max_answers: k2, the public cap on answers (k1 without a cap).
+        max_answers: k2, the public cap on answers; equal to k1 without a cap.
         delta: δ of the run, in (0, 1).
         private: False if the noise came from a seed.
         analysis: `tight`, `paper` or `composition`.
-        target: the (ε, δ) stated in advance, if there is one.
-        sanitizer: the order and the smoothness of the costs that are kept, and whether an ε is
-            drawn; None if no costs are kept.
+        target: the (ε, δ) that was stated in advance; None without a target.
+        sanitizer: the order and the smoothness of the costs in a ledger, and whether an ε is
+            drawn; None if the run keeps no costs and draws no ε.
         read_off: facts that should be public but were read from the votes.
-        groups: the groups of the teachers, if they count differently.
-        label_set: the labels of a query, if it has several; rows, caps and answers are then pairs
-            of a query and a label.
+        groups: the groups of the teachers; empty if all teachers count alike.
+        label_set: the labels that a query may have, if it may have several; rows and answers are
+            then pairs of a query and a label. None if a query has one label.
         prior: the public prior, whose guesses have votes, too; None without a prior.
-        rule: for a session, when it ends.
+        rule: when a session ends; None for a run.
         training: how private the training of each teacher was; None if nobody states it.
         voting: how many queries each teacher votes on; None if nobody states it.
 
@@ -357,7 +363,7 @@ class Settings:
 
     @property
     def few(self) -> Few:
-        """The limit on the rows that one teacher votes on; None if there is no limit."""
+        """Return the limit on the rows that one teacher votes on; None if there is no limit."""
         if self.voting is None:
             return None
         labels = 1 if self.label_set is None else self.label_set.count
@@ -365,9 +371,9 @@ class Settings:
 
     @property
     def published(self) -> Settings:
-        """Return the settings for publication, without a plan that draws nothing.
+        """Return the settings for publication, without a plan that draws no ε.
 
-        Only a ledger needs such a plan.
+        Only ledgers need a plan that draws no ε.
         """
         plan = self.sanitizer
         drawn = plan if plan is not None and plan.publishes_draw else None
@@ -375,28 +381,28 @@ class Settings:
 
     @property
     def protected(self) -> tuple[Any, ...]:
-        """Return which votes one record may change; runs that differ here cannot share a total."""
+        """Return what one record may change; runs with different values cannot share a total."""
         mechanism = self.aggregator
         return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:
-        """Return the target if labels have to pass its release test; None without a test."""
+        """Return the target if it has a release test, which labels must pass; else None."""
         return None if self.target is None or not self.target.test_orders else self.target
 
     @property
     def claimed(self) -> bool:
-        """Return whether a guarantee may be claimed.
+        """Return whether the run has a guarantee.
 
-        The noise must not come from a seed, and no setting may have been read from the votes.
+        It has one unless its noise comes from a seed, or a setting was read from the votes.
         """
         return self.private and not self.read_off
 
     def texts(self) -> dict[str, str]:
         """Return the settings for a file of labels, as texts by name.
 
-        Values that are not texts become JSON. The parameters of the mechanism stand beside the
-        other settings.
+        Values that are not texts become JSON. The parameters of the mechanism are among the other
+        settings, each under its own name.
         """
         found = encoded(self.published)
         return {

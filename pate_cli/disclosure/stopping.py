@@ -1,7 +1,7 @@
-"""How many queries a session may ask: a rule that is fixed before the first query; public.
+"""The rule of how many queries a session may ask; it is fixed before the first query, and public.
 
-The cost of the rule is a worst case, which `Cost.of` computes. It is valid even if queries are
-chosen after seeing earlier answers; accounting.stopping has the proof.
+The cost of the rule is a worst case, which `Cost.of` computes. This cost is valid even if queries
+are chosen after seeing earlier answers; accounting.stopping has the proof.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
-# A rule at the ε of N queries is good enough if its budget is this share of the most possible.
+# A rule that allows more than N queries at their ε is good enough if its budget is this share of
+# the largest possible one.
 _WORTH: Final = 0.6
 _ROUND_OFF: Final = 1e-9
 _FIRST: Final = 64
@@ -29,7 +30,7 @@ _FIRST: Final = 64
 
 
 def rule_fault(rule: StopRule, mechanism: Mechanism, few: Few = None) -> str | None:
-    """Return why a rule costs more than it states with this mechanism; None if it costs no more."""
+    """Return why a rule costs more with this mechanism than it states; None if it does not."""
     cost, beyond = _cost(mechanism, rule.delta, rule.asks, few), rule.beyond
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
@@ -65,7 +66,7 @@ def stop_rule(
         mechanism: the mechanism of the session.
         epsilon: the target, nats; None if only `asks` is given.
         delta: δ in (0, 1).
-        asks: the largest number of queries; None if only the target is given.
+        asks: the number of queries; None if only the target is given.
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Raises:
@@ -97,9 +98,9 @@ def stop_rule(
 
 
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
-    """Return a rule with more queries if few are answered, at the rule's ε or at the target.
+    """Return a rule that allows more queries if few are answered, at the rule's ε or the target.
 
-    If no such rule is worthwhile, the rule is returned unchanged.
+    If no such rule is possible, return the given rule.
     """
     order = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own.order
     moments = None if order is None else mechanism.query_moments(order)
@@ -134,7 +135,7 @@ def _too_coarse(mechanism: Mechanism, queries: int, delta: float, epsilon: float
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
-    """Return the largest number of queries, up to `most`, within the target, by bisection."""
+    """Return the largest number of queries, at most `most`, whose cost is within the target."""
     low, high = 0, _FIRST
     while high <= most and cost(high) <= target:
         low, high = high, 2 * high

@@ -1,8 +1,8 @@
-"""Checks of a report: of its facts, of everything computed from them, and of the files beside it.
+"""Checks of a report: of its facts, of the fields computed from facts, and of the files beside it.
 
-Every field is computed again, or compared with a file or record, or named as not checkable. The
-declaration of the field says which of these (`report.Checked`). `verify` returns all checks as a
-`Verification`, which is public.
+`verify` computes every field of a report again, or compares the field with a file or a record, or
+names the field as not checkable. `report.Checked` says for every field which way is used. `verify`
+returns all checks as a `Verification`, which is public.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pate_cli.votes.join import content_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 _STYLES: Final = {OK: "green", FAILED: "bold red"}
-# Names of checks that belong to no kind of field (`Checked`).
+# Names of the checks that are not named after a kind of field (`Checked`).
 PROMISE: Final = "promise"
 LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
@@ -60,15 +60,17 @@ _SECRET: Final = {
     Checked.SANITIZING: "the sanitized epsilon depends on the secret votes",
     Checked.EXTERNAL: "the report only repeats what the files of others state",
 }
-_STEP: Final = 1e-3  # The grid of losses in dp-accounting, which rounds a bounded step up by one.
+# dp-accounting rounds privacy losses to multiples of this number.
+_STEP: Final = 1e-3
 _FIGURE: Final = 2e-4  # The rounding error of figures with four decimals.
-# A line of JSON that is not an object raises AttributeError, deeply nested lists RecursionError.
+# Reading a damaged file of labels raises one of these errors: for example AttributeError if a line
+# of JSON is not an object, and RecursionError if lists are deeply nested.
 _DAMAGE: Final = (
     *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
     pa.ArrowException,
 )
-_ROUND_OFF: Final = 1e-9  # Another machine may compute numbers with this relative difference.
-_MOST_VOTES: Final = 1_000_000  # Time and memory for their cost grow in proportion.
+_ROUND_OFF: Final = 1e-9  # Numbers that another machine computes may differ by this share.
+_MOST_VOTES: Final = 1_000_000  # The time to compute a cost grows with the number of votes.
 _LONGEST: Final = 60
 # The cost of a run follows from these fields, which every record and report has.
 _COST: Final = (
@@ -77,9 +79,9 @@ _COST: Final = (
 )
 # These fields of a run are in no other field of its report.
 BESIDE: Final = ("ensemble", "disjoint_from", "budget", "total_epsilon", "total_delta")
-# These settings of a session change while it goes on.
+# These settings of a session change while the session goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
-# Possible outcomes of runs by kind; all other kinds end as labelled.
+# The possible outcomes of a run of each kind; runs of all other kinds are pending or labelled.
 _ENDS: Final = {
     RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
     RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
@@ -92,10 +94,10 @@ class Check:
     """One check of a report: its name, its outcome, and a detail.
 
     Attributes:
-        name: what is checked.
+        name: the name of the check, which says what is checked.
         outcome: `ok`, `FAILED`, `not checkable` without secrets, or `not checked` because a file is
-            missing or its format does not contain the values.
-        detail: what was found, or why the check was not made; always printable.
+            missing or the format of the file does not contain the values.
+        detail: what the check found, or why the check was not made; always printable.
     """
 
     name: str
@@ -117,8 +119,8 @@ class Verification(Result):
     """All checks of one report, in order; public.
 
     Attributes:
-        epsilon, delta: the headline of the report, even if a check failed.
-        checks: all checks, including those that could not be made.
+        epsilon, delta: the ε and δ that the report states, even if a check failed.
+        checks: all checks, including the checks that could not be made.
     """
 
     epsilon: float
@@ -186,7 +188,7 @@ class Verification(Result):
         return f"{self.verdict}: {found}"
 
     def remark(self) -> str:
-        """Return one sentence about the checks that could not be made; empty if all were made."""
+        """Return a sentence with the checks that could not be made; empty if all were made."""
         if not self.unchecked:
             return ""
         before = "Every check that could be made passed. " if self.holds else ""
@@ -201,15 +203,14 @@ def checks_of(
     priors: Sequence[Any] = (),
     library: bool | None = False,
 ) -> Iterator[Check]:
-    """Yield every check of a report, in order; anybody may have written the report.
+    """Yield every check of a report, in order; the report is not trusted.
 
     Args:
         report: the report to check.
-        record: the record of the same teachers; None if it is not given.
-        labels: the file of labels that came with the report; None if it is not given.
+        record: the record of the teachers of the report; None if the caller has none.
+        labels: the file of labels that came with the report; None if the caller has none.
         priors: guesses of a prior, or their files.
-        library: whether to compare with figures of dp-accounting; None if only when it is
-            installed.
+        library: True compares numbers with dp-accounting; None does so if it is installed.
 
     Raises:
         ReportError: computing the report again would take too long.
@@ -231,7 +232,7 @@ def checks_of(
 
 
 def _computed(report: Report) -> Iterator[Check]:
-    """Yield the check of everything that follows from the facts of a report."""
+    """Yield the check of all fields that are computed from facts, and the check of the promise."""
     faults = [*_setting_faults(report)]
     spent = report.spent
     if spent is not None:
@@ -252,7 +253,7 @@ def _computed(report: Report) -> Iterator[Check]:
 
 
 def _setting_faults(report: Report) -> Iterator[str]:
-    """Yield why no run can have this target, or no session this rule."""
+    """Yield the reasons why no run can have the target of a report, or no session its rule."""
     for done in report.rounds:
         yield from rule_faults(done)
     target = report.target
@@ -265,7 +266,10 @@ def _setting_faults(report: Report) -> Iterator[str]:
 
 
 def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
-    """Yield the check whether the record has all runs of a report, and no other before it."""
+    """Yield the check that the record has all runs of a report, and that the report has all runs.
+
+    The report does not need the runs that began after it.
+    """
     if record is not None:
         found = "the record has all of these runs, and no other before this report"
         yield Check.of(Checked.RECORD, record_faults(report, record), found)
@@ -277,7 +281,7 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
 
 
 def _secret(report: Report) -> Iterator[Check]:
-    """Yield the checks that nobody can make without secrets, by the declarations of the facts."""
+    """Yield one open check for each kind of fact that nobody can check without secrets."""
     stated = {
         each.metadata[CHECKED]
         for each in fields(ReportFacts)
@@ -303,7 +307,7 @@ def _secret(report: Report) -> Iterator[Check]:
 def _of_labels(
     report: Report, labels: str | PathLike[str] | None, record: SpendRecord | None
 ) -> Iterator[Check]:
-    """Yield the checks whether a file of labels belongs to the report and has its settings."""
+    """Yield the checks that a file of labels belongs to a report and has the report's settings."""
     known = report.labels
     if labels is None:
         yield _without_labels(report, record)
@@ -338,7 +342,7 @@ def _of_labels(
 
 
 def _without_labels(report: Report, record: SpendRecord | None) -> Check:
-    """Return the check of the settings of a run without a file of labels."""
+    """Return the one check that a report gets if no file of labels was given."""
     if report.answers or report.labels is not None:
         return Check(LABELS, SKIPPED, "no file of labels was given")
     if record is not None and report.run and record.known(report.run) is not None:
@@ -347,6 +351,7 @@ def _without_labels(report: Report, record: SpendRecord | None) -> Check:
 
 
 def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
+    """Yield the numbers of queries and answers in which labels and report differ."""
     asked, answers, told = counts.asked, counts.answers, counts.sources
     if asked < report.queries or (told and asked > report.queries):
         yield f"the labels have {asked} rows that were asked, the report says {report.queries}"
@@ -371,7 +376,7 @@ def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
-    """Yield the checks whether the given guesses have the hashes that the report names."""
+    """Yield the checks that the given guesses of a prior have the hashes in the report."""
     known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
     found = {content_of(each) for each in priors}
     for each in sorted(known | found):
@@ -384,7 +389,7 @@ def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
 
 
 def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
-    """Yield the check whether dp-accounting agrees with the textbook figures of the report."""
+    """Yield the check that dp-accounting agrees with the textbook numbers of the report."""
     there, stated = importlib.util.find_spec("dp_accounting"), report.crosscheck
     if library and there is None:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
@@ -395,14 +400,13 @@ def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
         ours, (theirs, slack) = min(figures), _by_library(report)
         told = f"it gives epsilon {theirs:.6g}, and the report's textbook figure is {ours:g}"
         yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
-    except (
-        Exception
-    ) as error:  # An error of another library does not mean that the report is wrong.
+    except Exception as error:
+        # An error of another library does not mean that the report is wrong.
         yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
 
 
 def _by_library(report: Report) -> tuple[float, float]:
-    """Return ε of the labels by dp-accounting, and by how much its grid of losses may raise it."""
+    """Return the ε of the labels by dp-accounting, and the largest error of this ε by rounding."""
     pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     common = importlib.import_module("dp_accounting.pld.common")
     grid, total = {"value_discretization_interval": _STEP}, pld.identity(_STEP)
@@ -423,10 +427,11 @@ class LabelCounts(NamedTuple):
     """Numbers of rows in a file of labels, and the metadata of the file.
 
     Attributes:
-        rows: all rows: queries, or pairs of a query and a label.
-        sources: whether the file says who gave a label, and which rows were not asked.
-        asked: rows that were asked; all rows if the file does not say it.
-        answers: rows that the teachers answered; all rows with a label if the file does not say it.
+        rows: the number of all rows; a row is a query, or a pair of a query and a label.
+        sources: whether the file says who gave each label, and which rows were not asked.
+        asked: the number of rows that were asked; of all rows if the file does not say which.
+        answers: the number of rows that the teachers answered; of all rows with a label if the file
+            does not say who gave a label.
         metadata: texts by name, and a list `label_names`; empty if the file has no metadata.
     """
 
@@ -440,7 +445,7 @@ class LabelCounts(NamedTuple):
 def count_labels(
     path: str | PathLike[str], label_format: LabelFormat, label_set: LabelSet | None
 ) -> LabelCounts:
-    """Return the counts of a file of labels.
+    """Return how many rows of a file of labels were asked and answered, and its metadata.
 
     Raises:
         VoteError: the file cannot be read as labels of this format.
@@ -459,6 +464,7 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    """Return how many rows of a table of labels were asked and answered, and its metadata."""
     import pyarrow.compute as pc  # This import is slow, and rarely needed.
 
     about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
@@ -476,7 +482,7 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
 
 
 def check_size(rounds: Iterable[Settings]) -> None:
-    """Raise ReportError if computing rounds again would take too much time or memory."""
+    """Raise ReportError if computing the cost of rounds would take too much time or memory."""
     for done in rounds:
         mechanism = done.aggregator
         sigmas = [one for name, one in mechanism.parameters().items() if name.startswith("sigma")]
@@ -494,7 +500,11 @@ def runs_of(report: Report) -> tuple[Run, ...]:
 
 
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
-    """Yield the contradictions between a record and a report, and runs that the report omits."""
+    """Yield the contradictions between a record and a report, and the runs that the report omits.
+
+    A report about no single run must list all runs that began before the report, or before a run
+    that the report lists.
+    """
     told, known = runs_of(report), {run.id: run for run in record.runs}
     if not told:
         yield "the record does not have this run"
@@ -507,7 +517,6 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     names, own = {run.id for run in told}, known.get(report.run or "")
     if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
         yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
-    # A report without a run of its own lists all runs that began before it or before a listed run.
     began = max([report.time or "", *(run.time or "" for run in told)])
     last = max((place for place, run in enumerate(record.runs) if run.id in names), default=-1)
     for place, run in enumerate(record.runs):
@@ -519,14 +528,14 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
 
 
 def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
-    """Yield how an earlier entry of a run contradicts a later one, by its public fields.
+    """Yield the public fields in which an earlier entry of a run contradicts a later entry.
 
-    It is no contradiction if a pending run has ended, or if a session has more queries.
+    A pending run may have ended since the earlier entry, and a session may have more queries.
 
     Args:
-        told: the earlier entry.
-        known: the later entry.
-        alone: the fields to compare; all fields if empty.
+        told: the earlier entry of the run.
+        known: the later entry of the run.
+        alone: the names of the fields to compare; empty for all fields.
     """
     here, there = encoded(told.public), encoded(known.public)
     names, asked, by_now = set(alone or here | there), told.settings, known.settings
@@ -539,14 +548,14 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
             yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
-    if told.ensemble is None:  # no ensembles were declared disjoint by then
+    if told.ensemble is None:  # At that time no ensembles were declared disjoint.
         names -= {"ensemble"}
     for name in sorted(names):
         yield from differences(here.get(name), there.get(name), "the record has", name)
 
 
 def same_cost(run: Run, other: Run) -> bool:
-    """Return whether two entries of one run, in either order, agree on its cost."""
+    """Return whether two entries of one run agree on its cost; either entry may be the earlier."""
     pairs = ((run, other), (other, run))
     return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
 
@@ -555,12 +564,12 @@ def same_cost(run: Run, other: Run) -> bool:
 
 
 def computed_anew(report: Report) -> tuple[Run, ...]:
-    """Return the runs that a report lists, with costs computed again from their other fields.
+    """Return the runs that a report lists, with their costs computed again from other fields.
 
-    The report's own run is made from the facts of the report.
+    The report may be about one of these runs. The facts of the report give this run.
 
     Raises:
-        ReportError: its own run is listed, although the report describes no single run.
+        ReportError: a listed run has the name of the report, but the report covers several runs.
     """
     found = []
     for run in runs_of(report):
@@ -587,10 +596,10 @@ def spent_faults(report: Report) -> Iterator[str]:
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield contradictions within single runs of a record or a report.
+    """Yield contradictions between the fields of a run, for each run of a record or a report.
 
     Raises:
-        ReportError: computing a run again would take too much time or memory.
+        ReportError: computing the cost of a run would take too much time or memory.
     """
     check_size(run.settings for run in runs if run.settings is not None)
     for number, run in enumerate(runs):
@@ -598,7 +607,7 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _faults_of(run: Run) -> Iterator[str]:
-    """Yield contradictions within one run."""
+    """Yield contradictions between the fields of one run."""
     done, labelled = run.done, run.outcome is Outcome.LABELLED
     if run.outcome not in _ENDS.get(run.kind, (Outcome.PENDING, Outcome.LABELLED)):
         yield f"a {run.kind} run cannot be {run.outcome}"
@@ -613,7 +622,7 @@ def _faults_of(run: Run) -> Iterator[str]:
 
 
 def rule_faults(settings: Settings) -> Iterator[str]:
-    """Yield the reason if a session costs more than its stopping rule states."""
+    """Yield the reason if the stopping rule of a session states too small a cost."""
     if settings.rule is not None:
         fault = rule_fault(settings.rule, settings.aggregator, settings.few)
         if fault is not None:
@@ -621,12 +630,12 @@ def rule_faults(settings: Settings) -> Iterator[str]:
 
 
 def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[str]:
-    """Yield the leaves in which two JSON values differ by more than rounding errors.
+    """Yield the numbers and texts in which two JSON values differ, except for rounding errors.
 
     Args:
-        here, there: the values.
-        source: the origin of the second value with a verb, such as "the record has".
-        path: the path of the values within a larger value.
+        here, there: the two JSON values.
+        source: words that introduce the second value in a message, such as "the record has".
+        path: where the two values are within larger values, as names with dots between them.
     """
     if isinstance(here, dict) and isinstance(there, dict):
         for name in dict.fromkeys((*here, *there)):
@@ -641,6 +650,7 @@ def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[
 
 
 def _alike(here: Any, there: Any) -> bool:
+    """Return whether two JSON values are equal, except for rounding errors of numbers."""
     if isinstance(here, bool) or isinstance(there, bool):
         return here is there
     if isinstance(here, float | int) and isinstance(there, float | int):

@@ -40,7 +40,7 @@ class Aggregation:
     """Everything that a run produces: labels, report, and perhaps a ledger.
 
     Attributes:
-        labels: the released labels with the public parameters of the mechanism; no rows if the
+        labels: the released labels with the public parameters of the mechanism; without rows if the
             labels went to a file. Public.
         report: everything that may be published about the labels. Public.
         ledger: the exact costs of the labels; None if the run kept no costs. SECRET.
@@ -51,13 +51,13 @@ class Aggregation:
     ledger: Ledger | None
 
     def _repr_html_(self) -> str:
-        # In a notebook the parts are easier to read than the dataclass.
+        # Readers of a notebook need the three parts, not the fields of a dataclass.
         kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
         return "".join(part._repr_html_() for part in kept)
 
 
 def labelled(asked: Mapping[str, Any]) -> Aggregation:
-    """Label votes: check and enter the run in the record, draw labels, and write the results.
+    """Label votes: enter the run in the record, draw labels, and write labels, report and ledger.
 
     `asked` has the parameters of `signatures.aggregate`.
     """
@@ -67,14 +67,15 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         publishing(asked["into"], records=record.paths, resumed=resumed) as place,
         requested(asked) as request,
     ):
-        # Refuse a run that costs too much or would hardly pass, by public numbers alone.
+        # A run that costs too much, or would hardly pass its test, is refused by public numbers.
         keeps = {"keep_ledger": asked["keep_ledger"] or place.ledger is not None}
         request, settings = promised(request, {**asked, **keeps}, record)
         place.check(request.file)
         refuse_dear(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        # A test reads, counts and prices all rows before labelling; a checkpoint reads them once.
+        # Progress counts rows as they are labelled. With a test it also counts them as they are
+        # read, counted and charged before; with a checkpoint, as they are read before.
         tested, rows = settings.tested is not None, request.rows
         parts = 4 if tested else 1 + (asked["checkpoint"] is not None)
         progress(0, parts * request.queries)
@@ -88,18 +89,18 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         place.try_out(request.file.queries)
         if tested and kept is None:
             rows.read(request.mechanism)
-        # The record has the run before any noise is drawn; from now on the run is paid for.
+        # The record gets the run before any noise is drawn; from now on its cost counts.
         entry.enter()
         with entry.standing(until_read=not tested):
             account = account_of(request, settings)
             facts, ledger = run(
                 rows, request.mechanism, account, settings, key=key, into=place, checkpoint=kept
             )
-            # The record has the outcome before anybody else learns it.
+            # The record gets the outcome before anybody else learns it.
             answers = None if facts.refused else facts.rounds[0].answers
             outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
             spent = entry.settle(outcome, answers=answers)
-            if spent is not None:  # A resumed run keeps the time at which it first began.
+            if spent is not None:  # The time of a resumed run is the time when it first began.
                 began = next(each.time for each in spent.runs if each.id == own.id) or began
             facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
             report = report_of(facts)
@@ -115,14 +116,14 @@ def _key(
 ) -> tuple[RunKey, Checkpoint | None]:
     """Return the key of all noise, and the checkpoint if there is one.
 
-    The checkpoint of an interrupted run has the key of that run. The votes are read to make sure
-    that the checkpoint belongs to them.
+    The checkpoint of an interrupted run has the key of this run. If there is a checkpoint, all
+    votes are read, to make sure that the checkpoint belongs to these votes.
     """
     seed, folder = asked["seed"], asked["checkpoint"]
     if folder is None:
         return RunKey.of(seed), None
     request.rows.read(request.mechanism)
-    # The record has the declarations of the run as it was entered.
+    # A resumed run must have the record, the ensemble and the declarations with which it began.
     where = ([file.name for file in record.files], record.ensemble, record.disjoint_from)
     run = request.described(settings, seed, *where)
     kept = Checkpoint.of(folder, run, seed=seed)
@@ -150,9 +151,9 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
 
 
 def quoted_for(asked: Mapping[str, Any]) -> Quote:
-    """Return what a run would cost at most; `asked` has the parameters of `aggregate`."""
+    """Return the largest possible cost of a run; `asked` has the parameters of `aggregate`."""
     budget, progress = budget_of(asked), asked["progress"] or nothing_seen
-    # Without a budget or a name of the teachers there is no need to read the record.
+    # Only a quote with a budget or an ensemble needs the record.
     recorded = budget is not None or asked["ensemble"] is not None
     record = record_of(asked) if recorded else RecordPlace()
     with requested(asked) as request:

@@ -1,31 +1,32 @@
-"""Teachers draw tokens by shared public clocks, so that similar teachers cast the same vote.
+"""Teachers draw tokens by shared public clocks, so that similar teachers cast equal votes.
 
 A teacher that is a language model has probabilities p over tokens, and its vote is one draw from p.
 If each teacher draws independently, the votes scatter even when all distributions are equal.
-Therefore all teachers use the same clocks. The clock of token j rings after E_j / p_j, where E_j is
-exponential with mean 1, and a teacher votes for the token whose clock rings first. It votes for
-token j with probability p_j. Two teachers cast the same vote with probability at least
-(1 − TV)/(1 + TV), where TV is the total variation distance between their distributions. THEORY.md,
-section 22, has the proofs.
+Therefore all teachers use shared clocks: token j has a clock E_j, which is exponential with mean 1.
+For a teacher the clock of token j rings after E_j / p_j, and the teacher votes for the token whose
+clock rings first. The teacher votes for token j with probability p_j. Two teachers cast equal votes
+with probability at least (1 − TV)/(1 + TV), where TV is the total variation distance between their
+distributions. THEORY.md, section 22, has the proofs.
 
 **Clocks are public; they are not the noise that protects privacy.** A vote is a function of the
 teacher's own distribution and of numbers that everybody may know. So one teacher still moves only
-one vote of a row, and only the noise of the run protects the labels. The key of that noise is
+one vote of a row, and only the noise of the run protects the labels. The key of this noise is
 separate, and secret.
 
-**A clock is a function of seed, position and token only.** It does not depend on who computes it,
-or on the other tokens in the call. So a teacher on another machine that only knows its likeliest
-tokens takes part in the same race. A random number w of 64 bits makes the clock −log(1 − u) with
-u = (w + ½)·2^-64, which has its finest steps near 0, where races are decided. Token j has the
-number at place j mod 256 of block ⌊j/256⌋. A token that is a text has its own number:
+**A clock is a function of seed, position and token only.** A clock does not depend on who computes
+it, or on the other tokens in the call. So a teacher on another machine, which may only know its
+likeliest tokens, uses equal clocks. A random number w of 64 bits makes the clock −log(1 − u) with
+u = (w + ½)·2^-64. The possible clocks are closest together near 0, where the first clock rings. The
+number w of token j is at place j mod 256 of block ⌊j/256⌋. If the token is a text, its number has a
+block of its own:
 
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
 
-Numbers are little-endian. A whole number as seed or position is written as "#", then the number of
-its bytes (as a number of 8 bytes), then its bytes, as few as possible. A text is written as "$",
-then the number of its UTF-8 bytes (in 8 bytes), then these bytes.
-Machines that round logarithms differently disagree about one race in 10^14.
+Numbers are little-endian. A seed or position that is a whole number is written as "#", the number
+of its bytes (as a number of 8 bytes), and its bytes, as few as possible. A seed or position that is
+a text is written as "$", the number of its UTF-8 bytes (as a number of 8 bytes), and these bytes.
+Two machines that round logarithms differently choose different tokens in one of 10^14 draws.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _NUMBER, _TEXT = b"#", b"$"
 _WORD_BYTES: Final = 8
 _BLOCK_WORDS: Final = 256
 _LARGEST_LOG: Final = 1e6
-"""Larger logits are refused, because adding a clock to them would lose the clock's digits."""
-_AT_ONCE: Final = 1 << 21  # So many probabilities at once need temporary arrays of 16 MB.
+"""Larger logits are refused, because a sum with a clock would lose the digits of the clock."""
+_AT_ONCE: Final = 1 << 21  # The temporary arrays for this many probabilities have 16 MB each.
 _RULES: Final = {
     False: f"probabilities: finite, at least 0, with a sum from {SMALLEST:g} to {LARGEST:g}",
     True: f"log-probabilities: not NaN, the largest from {-_LARGEST_LOG:g} to {_LARGEST_LOG:g}",
@@ -60,9 +61,9 @@ def coordinated_choice(
 ) -> Any:
     """Return the token that each teacher votes for, drawn by clocks that all teachers share.
 
-    Each vote is a draw from its teacher's distribution, and similar teachers usually cast the same
-    vote. Seed and position are public, so everybody may know them. The page docs/sessions.md says
-    what they must not depend on.
+    Each vote is a draw from its teacher's distribution, and similar teachers usually cast equal
+    votes. Everybody may know seed and position. The page docs/sessions.md says what seed and
+    position must not depend on.
 
         >>> teachers = [[0.50, 0.30, 0.20], [0.45, 0.35, 0.20], [0.50, 0.25, 0.25]]
         >>> pate.coordinated_choice(teachers, seed=2026, position=0)
@@ -104,7 +105,7 @@ def clocks_of(ask: bytes, tokens: Any) -> Floats:
     """
 
     def shake(what: bytes, words: int) -> NDArray[np.uint64]:
-        # Parts of variable length state their length or come last, so different inputs differ.
+        # A part of variable length states its length or is last, so no two inputs give one text.
         found = hashlib.shake_256(_PURPOSE + ask + what).digest(_WORD_BYTES * words)
         return np.frombuffer(found, dtype="<u8")
 
@@ -118,7 +119,7 @@ def clocks_of(ask: bytes, tokens: Any) -> Floats:
 
 
 def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int64]:
-    """Return the choices of an array, [tokens] or [teachers, tokens], part by part."""
+    """Return the choices of the teachers in an array, [tokens] or [teachers, tokens]."""
     try:
         table = np.asarray(probabilities)
     except (TypeError, ValueError):  # The rows have different lengths.
@@ -153,7 +154,11 @@ def _of_mappings(mappings: Sequence[Mapping[Any, Any]], ask: bytes, log: bool) -
 
 
 def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
-    """Return a mapping with its tokens and numbers as Python's own types, or ParameterError."""
+    """Return a mapping whose tokens and numbers have Python's own types.
+
+    Raises:
+        ParameterError: it is no mapping from tokens to numbers.
+    """
     if not isinstance(mapping, Mapping) or not mapping:
         raise ParameterError(f"row {row} must be a mapping with at least one token")
     places = range(MOST_CLASSES)
@@ -169,13 +174,13 @@ def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
 
 
 def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArray[np.intp]:
-    """Return the place of the token that rings first in each row; `weights` is overwritten.
+    """Return the index of the token whose clock rings first in each row; overwrites `weights`.
 
     Args:
         weights: [rows, tokens], probabilities or their logarithms.
         clocks: [tokens].
         log: True if the weights are logarithms.
-        first_row: the number of the first of these rows, for messages.
+        first_row: the number of the first row in `weights`, for messages.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         size = weights.max(axis=1) if log else weights.sum(axis=1)
@@ -184,7 +189,7 @@ def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArra
     good = (size >= least) & (size <= most) & (log | (weights.min(axis=1) >= 0.0))
     if not good.all():
         raise ParameterError(f"row {first_row + int(np.argmin(good))} must have {_RULES[log]}")
-    # The largest p/E is the same token as the smallest E/p, which may overflow.
+    # The token with the smallest E/p has the largest p/E. Only E/p may overflow.
     race = np.subtract if log else np.divide
     return race(weights, np.log(clocks) if log else clocks, out=weights).argmax(axis=1)
 
@@ -192,12 +197,13 @@ def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArra
 def _exponentials(words: NDArray[np.uint64]) -> Floats:
     """Return −log(1 − u) for u = (w + ½)·2^-64, which lies in (2^-66, 46)."""
     u = (words.astype(np.float64) + 0.5) * 2.0**-64
-    # For u above ½, 1 − u comes from the inverted bits, so that it keeps its digits and is not 0.
+    # For u above ½, the inverted bits give 1 − u, so that it keeps its digits and is not 0.
     rest = (np.invert(words).astype(np.float64) + 0.5) * 2.0**-64
     return np.where(u < 0.5, -np.log1p(-np.minimum(u, 0.5)), -np.log(rest))
 
 
 def _spelled(name: str, value: int | str) -> bytes:
+    """Return a seed or position as bytes, in the form that the head of this module describes."""
     if isinstance(value, str):
         kind, raw = _TEXT, _utf8(value)
     else:

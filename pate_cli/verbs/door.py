@@ -41,17 +41,17 @@ def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Turn a signature into a verb, which checks its arguments and calls the working function.
+    """Turn a signature into a verb, which checks its arguments and calls a function for the work.
 
     `inspect`, type checkers and editors still see the signature. The docstring of the verb gets a
     paragraph about each parameter.
 
     Args:
-        work: module and name of the working function, such as `reports.record_cost`. It gets one
-            mapping with all parameters by name.
+        work: module and name of the function for the work, such as `reports.record_cost`. This
+            function gets one mapping with all parameters by name.
 
     Raises:
-        UsageError: the verb does not have this keyword; the message names the nearest one.
+        UsageError: the verb does not have a keyword of the call; the message names the nearest one.
         ParameterError: a value has the wrong type or is out of range.
     """
     return lambda function: like(function, work)(function)
@@ -60,7 +60,7 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
 def like(
     model: Callable[_Given, Any], work: str
 ) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
-    """Make a verb with the parameters of another verb, as `quote` has those of `aggregate`."""
+    """Make a verb with the parameters of another verb; `quote` has those of `aggregate`."""
     module, _, name = work.partition(".")
 
     def made(function: Callable[..., _Result]) -> Callable[_Given, _Result]:
@@ -76,7 +76,7 @@ def like(
 def opened_by(
     model: Callable[_Given, Any],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
-    """Give the `__init__` of a class the parameters of a function."""
+    """Decorate the `__init__` of a class: it gets and checks the parameters of a function."""
     return lambda init: _behind_door(init, model, init.__qualname__.partition(".")[0])
 
 
@@ -86,9 +86,9 @@ def _behind_door(
     """Return a function that checks its arguments by a signature before it calls another one.
 
     Args:
-        function: does the work.
-        model: has the signature.
-        called: the name in messages; for an `__init__` the name of its class.
+        function: the function that does the work.
+        model: a function with the signature and the parameters.
+        called: the name of the verb in messages; for an `__init__` the name of its class.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__, methods = _told(function, keywords), function.__name__ == "__init__"
@@ -101,7 +101,7 @@ def _behind_door(
                 raise UsageError(unknown(called, name, keywords))
         found = signature.bind(*args[methods:], **given)
         for name, value in found.arguments.items():
-            if getattr(value, "ndim", None) == 0:  # Records and reports need Python's numbers.
+            if getattr(value, "ndim", None) == 0:  # Records and reports cannot store numpy numbers.
                 found.arguments[name] = value.item()
         check_all(keywords, found.arguments)
         found.apply_defaults()
@@ -129,7 +129,7 @@ def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
 
 
 def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
-    """Return the docstring of a verb with a paragraph for each parameter before the errors."""
+    """Return the docstring of a verb, with a paragraph for each parameter before `Raises`."""
     said, raises, errors = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
     told = "\n".join(map(_paragraph, keywords.values()))
     return f"{said}\n\nArgs:\n{told}{raises}{errors}"

@@ -1,9 +1,9 @@
 """Keywords join a verb's signature with the texts and tables of help.ini.
 
-A verb is an ordinary function, and its signature has names, types and defaults, where readers look
-for them. This module says once for all verbs which values a type has. For each name, help.ini has
-the help, the group, and the exceptions. `keywords_of(verb)` is the source of the options, both
-helps, completion, checks, "did you mean", docstrings and the reference page.
+A verb is an ordinary function, and its signature has names, types and defaults of parameters. This
+module says once for all verbs which values a type allows. For each parameter, help.ini has the
+help, the group, and exceptions such as another option. From `keywords_of(verb)` come the options,
+`--help`, `--help-all`, completion, checks, "did you mean", docstrings and the reference page.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Guesses: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Kind:
-    """The values that the name of a type in a signature allows.
+    """The values that a type in a signature allows.
 
     Attributes:
         type: the Python type of the values.
-        words: what messages call such a value.
-        metavar: what help writes in place of a value.
+        words: words for one value of the type in messages, such as `a number`.
+        metavar: the placeholder for a value in help, such as FILE.
         range: the allowed range in words; empty if every value of the type is allowed.
-        holds: returns whether a value of the type is in the range.
+        holds: a function that returns whether a value of the type is in the range.
     """
 
     type: Any
@@ -58,7 +58,7 @@ class Kind:
     def takes(self, value: object) -> bool:
         """Return whether a value has the type.
 
-        True and False are not numbers, and a whole number too large for a float is not a real one.
+        True and False are not numbers. A whole number is no real number if no float is so large.
         """
         if isinstance(value, bool):
             return self.type is bool
@@ -85,13 +85,13 @@ KINDS: Final = {
     "File": Kind((str, PathLike), "a path", "FILE"),
     "None": Kind(type(None), "None", ""),
 }
-"""The kinds whose values are checked as the caller gives them."""
+"""The kinds of values that `check` checks without converting them, by the name of their type."""
 _NUMBERS: Final = {Integral: int, _REAL: float}
 
 ARGUMENTS: Final = "Arguments"
 PYTHON: Final = "Python alone"
 _TABLE: Final = "= "
-"""The titles of tables in help.ini begin so; the other titles are headings of the help."""
+"""The title of a table in help.ini begins with this text; other titles are headings of the help."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class HelpEntry:
 
     Attributes:
         help: one or two sentences, which name neither the type nor the range.
-        group: the heading under which help lists it.
-        everyday: whether `--help` shows it; `--help-all` shows all.
+        group: the heading under which help lists the parameter.
+        everyday: whether `--help` shows the parameter; `--help-all` shows all parameters.
     """
 
     help: str
@@ -114,13 +114,13 @@ _TABLES: Final = {
     title.removeprefix(_TABLE): rows for title, rows in _TEXTS.items() if title.startswith(_TABLE)
 }
 OFF: Final = _TABLES["off"]
-"""Options that mean False, by the name of the parameter that they switch off."""
+"""Names of options that set a parameter to False, by the name of this parameter."""
 GONE: Final = _TABLES["gone"]
-"""What to use instead of a removed parameter or option, by its name."""
+"""What to use instead of a removed parameter or option, by the removed name."""
 
 
 def _read() -> dict[tuple[str, str], HelpEntry]:
-    """Return the entries of help.ini by verb and name; the verb is empty if all verbs share it."""
+    """Return the entries of help.ini by verb and name; entries for all verbs have an empty verb."""
     found: dict[tuple[str, str], HelpEntry] = {}
     for title, texts in _TEXTS.items():
         if not title.startswith(_TABLE):
@@ -147,7 +147,7 @@ def of_votes(name: str) -> bool:
 
 
 def anywhere(name: str) -> HelpEntry | None:
-    """Return an entry of help.ini for a name, of any verb; None if there is none."""
+    """Return an entry of help.ini for a parameter, of any verb; None if there is no such entry."""
     found = (entry for (_, each), entry in ENTRIES.items() if each == name)
     return ENTRIES.get(("", name)) or next(found, None)
 
@@ -156,23 +156,23 @@ class Keyword:
     """A parameter of one verb, for Python and for the command line.
 
     Attributes:
-        name: the Python keyword.
-        says: its help and group.
-        default: its default; `Keyword.required` if the caller must give it.
-        argument: whether the command line takes it without an option in front.
-        hidden: whether only Python has it.
+        name: the name of the parameter in Python.
+        says: the help and the group of the parameter.
+        default: the default value; `Keyword.required` if the caller must give a value.
+        argument: whether the command line takes the value without an option in front.
+        hidden: whether only Python has the parameter, and the command line does not.
         option: the long option, such as `--target-epsilon`, or the argument in capitals.
         spelled: the option as help writes it, with the short form first.
-        flag: whether the command line takes it without a value.
+        flag: whether the option stands on the command line without a value.
         several: whether the command line takes several values, as a list.
-        off: the flag that means False; None if there is none.
-        word: the enumeration of its words; None if it does not take words.
-        choices: the words of this enumeration.
-        kinds: the kinds of its values that are checked as the caller gives them.
-        strict: whether all its types are checked in this way; arrays and amounts have their own
-            checks.
-        range: the range in words, such as `above 0 and below 1`; empty if there is none.
-        metavar: what help writes in place of the value; empty for a flag.
+        off: the flag that sets the parameter to False; None if there is no such flag.
+        word: the enumeration of the allowed words; None if the values are not words.
+        choices: the allowed words; empty if the values are not words.
+        kinds: the kinds of allowed values that `check` checks.
+        strict: whether `check` knows all types of the parameter; arrays and amounts have checks
+            elsewhere.
+        range: the range in words, such as `above 0 and below 1`; empty if there is no range.
+        metavar: the placeholder for the value in help; empty for a flag.
     """
 
     required = inspect.Parameter.empty
@@ -180,7 +180,7 @@ class Keyword:
     def __init__(
         self, name: str, says: HelpEntry, types: Sequence[str] = ("bool",), default: Any = False
     ) -> None:
-        """Join the entry of a name with its types, as they are written in the signature."""
+        """Make a parameter from its entry in help.ini and its types, as the signature has them."""
         self.name, self.says, self.default = name, says, default
         self.argument, self.hidden = says.group == ARGUMENTS, says.group == PYTHON
         metavars = _TABLES["metavar"]
@@ -252,9 +252,9 @@ def keywords_of(
     """Return the keywords of a function's parameters, by name and in order.
 
     Args:
-        function: has the signature.
-        called: the verb whose own entries in help.ini are preferred; by default this function.
-        without: names that are left out.
+        function: a function with the signature.
+        called: the verb whose own entries in help.ini are preferred; if left out, the function.
+        without: names of parameters that are left out.
 
     Raises:
         LookupError: help.ini has no entry for a parameter.
@@ -272,7 +272,7 @@ def keywords_of(
 
 
 def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
-    """Check each value alone, and which parameters exclude or need each other.
+    """Check the values of parameters, and whether parameters exclude or need each other.
 
     Raises:
         UsageError: two parameters exclude each other, or one needs another that is missing.
@@ -298,8 +298,8 @@ def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
     """Return a message for the shell, in which options replace the keywords in backticks.
 
     Args:
-        message: a message that names Python keywords.
-        keywords: the keywords of the command, which are preferred to those of other verbs.
+        message: a message with Python keywords in backticks.
+        keywords: the keywords of the command, which are preferred to keywords of other verbs.
     """
 
     def option(found: re.Match[str]) -> str:
@@ -320,7 +320,7 @@ def dashed(name: str) -> str:
 
 
 def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
-    """Return the parameter that a wrong name most likely means; None if none is similar."""
+    """Return the parameter whose name is most similar to a wrong name; None if none is similar."""
     known: dict[str, Keyword] = {}
     for each in keywords:
         option = each.option.lstrip("-").replace("-", "_")

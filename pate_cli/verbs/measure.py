@@ -31,12 +31,12 @@ from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import Request, mechanism_of, published, requested
 from pate_cli.votes.join import student
 
-# So many times the rows of the run are examined, to see how many rows would pass the target.
+# `cost` computes pass probabilities on up to this multiple of the rows of the run.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
-    """Return what labels of these votes would cost, by the keywords of `cost`. SECRET."""
+    """Return the cost of labels of these votes; `asked` has the parameters of `cost`. SECRET."""
     plan = stated_target(asked)
     with requested(asked) as request:
         if plan is not None:
@@ -52,7 +52,10 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
 
 
 def compared(asked: Mapping[str, Any]) -> Compared:
-    """Compare all mechanisms at the same number of answers, by the keywords of `cost`. SECRET."""
+    """Return the costs of all mechanisms at one expected number of answers. SECRET.
+
+    `asked` has the parameters of `signatures.cost`.
+    """
     choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
@@ -92,7 +95,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
-    """Return what the rows of the run would cost, by the chosen analysis and orders."""
+    """Return the cost of the rows of the run, by the chosen analysis and orders."""
     paper, orders = published(asked["analysis"]), asked["orders"]
     if not isinstance(orders, str):
         tried = check_orders(orders)
@@ -113,7 +116,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
 
 
 def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
-    """Return the pass probabilities of a target on the rows of the run and on more rows."""
+    """Return the pass probabilities of a target, on the rows of the run and on more rows."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD

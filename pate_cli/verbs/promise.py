@@ -1,7 +1,7 @@
-"""The settings of a run, which fix its guarantee, follow from keywords before a vote is seen.
+"""Settings of a run, which fix its guarantee; they follow from keywords before any vote is seen.
 
-A run or a session that could cost too much, or that would hardly give labels, is refused here.
-These decisions use public numbers only, and come before anything is drawn or spent.
+This module also refuses a run or a session that could cost too much, or that would hardly give
+labels. Settings and refusals only depend on public numbers, before anything is drawn or spent.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SAYS_MORE: Final = (
     *("max_queries", "max_answers", "votes_per_teacher", "release", *_DRAW),
     *("keep_ledger", "checkpoint"),
 )
-"""With one of these keywords, a run with a budget and no target does not spend the whole budget."""
+"""If none of these keywords is given, the target of a run may be all that is left of a budget."""
 _ROUGH_BY: Final = 0.06
-"""Largest error of a rough pass probability."""
+"""The largest error of a pass probability from a rough forecast."""
 
 
 def budget_of(asked: Mapping[str, Any]) -> Budget | None:
@@ -57,7 +57,7 @@ def record_of(asked: Mapping[str, Any]) -> RecordPlace:
 
 def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None = None) -> Run:
     """Return the entry of a run or session for a record, before it has an outcome."""
-    # A seed alone names the run of a report, but in a record each run has a name of its own.
+    # Runs with equal seeds have equal names in reports, but in a record every run needs its own.
     name = key.run_id if key.private else key.name("run")
     return Run.of(id=name, time=began, settings=settings, round=key.name("round"), session=session)
 
@@ -67,15 +67,16 @@ def promised(
 ) -> tuple[Request, Settings]:
     """Return the final request and the settings of a run, before any vote is seen.
 
-    A target gets a release test unless the worst case of the run is below the target anyway.
+    A run with a target gets a release test, unless its worst case is at most the target.
 
     Args:
         request: the votes and the mechanism.
         asked: every parameter of `aggregate`, by name.
-        record: the record of these teachers.
+        record: the place of the record of these teachers.
 
     Returns:
-        The request, with the rows and the noise that the target decides, and the settings.
+        The request, with the number of rows and the noise that follow from the target, and the
+        settings.
 
     Raises:
         ParameterError: δ is so small that errors of floating-point noise matter.
@@ -109,7 +110,7 @@ def promised(
 
 
 def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
-    """Return the account that collects the costs for a ledger; None if none are kept."""
+    """Return the account that collects the costs for a ledger; None if no costs are kept."""
     plan = settings.sanitizer
     if plan is None:
         return None
@@ -120,9 +121,10 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
 
 
 def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
-    """Return the target: as stated, or all that is left of a budget where that alone is stated.
+    """Return the target of a run: the stated one, or all that is left of a budget.
 
-    None without a target, and where nothing is left: the budget then refuses the run.
+    A budget gives a target only if the user stated nothing else about cost and queries. Without a
+    target the result is None. It is also None if nothing is left; the budget later refuses the run.
     """
     epsilon, budget, choice = asked["target_epsilon"], budget_of(asked), mechanism_of(asked)
     if epsilon is None and budget is not None and record.file is not None:
@@ -166,10 +168,10 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
 
 
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
-    """Return whether a sanitized ε is published beside the labels; `default` if not stated.
+    """Return the stated kind of release as a `ReleaseKind`; `default` if none is stated.
 
     Raises:
-        UsageError: `release` is target, which is tested instead.
+        UsageError: the kind is `target`, for which no sanitized ε is drawn.
     """
     kind = default if release is None else ReleaseKind(release)
     if kind is ReleaseKind.TARGET:
@@ -180,7 +182,7 @@ def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> Relea
 def plan_of(
     kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
 ) -> ReleasePlan:
-    """Return the plan by which costs of rounds are kept and sanitized, from public numbers.
+    """Return the plan by which costs of rounds are kept and sanitized; it is public.
 
     Args:
         kind: whether a sanitized ε is published.
@@ -202,7 +204,7 @@ def plan_of(
 
 
 def _check_delta(request: Request) -> None:
-    """Raise ParameterError if δ is so small that errors of floating-point noise matter."""
+    """Raise ParameterError if δ is too small for the errors of floating-point noise."""
     mechanism, delta, queries = request.mechanism, request.delta, request.queries
     least = mechanism.smallest_delta(queries)
     if delta < least and request.composed is None:
@@ -216,9 +218,9 @@ def _check_delta(request: Request) -> None:
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
-    """Return the plan by which costs of the votes are kept and sanitized, from public numbers.
+    """Return the public plan by which costs of the votes are kept and sanitized.
 
-    Return None if no costs are kept: nothing is sanitized, now or later from a ledger.
+    Return None if no costs are kept, because neither this run nor a ledger needs them.
     """
     analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT
@@ -241,8 +243,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 def refuse_dear(settings: Settings, most: float | None) -> None:
     """Refuse a run or session that could cost more than `max_epsilon`, by default `CEILING`.
 
-    This default does not apply to seeded tests, to runs that publish a sanitized ε beside their
-    worst case, and to teachers whose own training protects a record well enough.
+    The default applies neither to runs with a seed, nor to runs that publish a sanitized ε, nor to
+    teachers whose training gives one training record an ε of at most `CEILING`.
 
     Args:
         settings: the settings of the run or session.
@@ -274,12 +276,10 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 
 
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
-    """Return the forecast of a run with a release test; None if the run has no test.
+    """Return the forecast of a run with a release test, from public numbers.
 
-    There is also none if teachers vote on few queries.
-
-    The forecast uses public numbers only. With `rough` it is quicker, and its pass probability may
-    be wrong by up to 0.06.
+    The result is None if the run has no test, or if teachers vote on few queries. With `rough` the
+    forecast is quicker, and its pass probability may be wrong by up to 0.06.
     """
     if settings.tested is None or settings.voting is not None:
         return None
@@ -295,8 +295,8 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
     Args:
         request: the votes and the mechanism.
         settings: the settings of the run.
-        least: smallest pass probability with which a run starts, at the most favourable level of
-            agreement; 0 starts every run.
+        least: the smallest pass probability with which a run starts, at the most favourable level
+            of agreement; with 0 every run starts.
 
     Raises:
         UnreachableError: the pass probability is smaller; the message says what would pass.

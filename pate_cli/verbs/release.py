@@ -58,8 +58,8 @@ def _inputs(
 
     Args:
         given: objects and names of files.
-        unverified: also accept inputs that fail verification. Their runs then have no guarantee,
-            and the record keeps this fact.
+        unverified: whether to accept inputs that fail verification. The runs of these inputs then
+            have no guarantee, and the record says so.
 
     Raises:
         MismatchError: an input fails verification, or two inputs contradict each other.
@@ -79,7 +79,7 @@ def _inputs(
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
-    """Raise MismatchError if an input and the known runs disagree about a run."""
+    """Raise MismatchError if an input and the known runs have different costs for one run."""
     for run in told.runs:
         there = known.known(run.id)
         if there is not None and not same_cost(run, there):
@@ -87,7 +87,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
 
 
 def _content(given: str | PathLike[str]) -> Held:
-    """Return the content of a file, by the kind that it states; without one it is a ledger."""
+    """Return the content of a file by the kind that it states: report, record, or else ledger."""
     name = os.fspath(given)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(given)
@@ -105,9 +105,9 @@ def _content(given: str | PathLike[str]) -> Held:
 
 
 def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
-    """Return the runs in an input, after verifying it.
+    """Return the runs in an input, after verifying a report or a record.
 
-    A ledger is not verified, because it is secret and its holder is trusted.
+    A ledger is not verified, because only its holder has it, and its holder is trusted.
     """
     if isinstance(held, Ledger):
         return SpendRecord.of(held)
@@ -133,7 +133,7 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
 
     Raises:
         UsageError: the report has no guarantee although `claimed` is True, or it covers several
-            runs without the cost of each.
+            runs without the cost of each run.
     """
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
@@ -147,13 +147,13 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
 
 @dataclass(frozen=True)
 class Released:
-    """Result of `release`: the report, the joined ledger, and the record afterwards.
+    """The result of `release`: a report, the sum of the ledgers, and the record.
 
     Attributes:
         report: the new report; public.
-        ledger: all given ledgers in one; None if no ledger was given. SECRET.
+        ledger: the sum of all given ledgers; None if no ledger was given. SECRET.
         record: the record after this release; public.
-        joined: a phrase that names the records that were merged; None if nothing was merged.
+        joined: a phrase about records whose runs were taken over; None if there are none.
     """
 
     report: Report
@@ -177,7 +177,7 @@ def released(asked: Mapping[str, Any]) -> Released:
     place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
     if not unverified:
         _check_alike(place.record, known, "the record")
-    # Only a record has the earlier draws from a ledger; the ledger itself does not have them.
+    # Earlier draws from a ledger are in the record, not in the ledger.
     recorded = total is None or asked["record"] is not False
     facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
     if alone is not None:
@@ -189,7 +189,7 @@ def released(asked: Mapping[str, Any]) -> Released:
         )
     run = None
     if alone is not None and facts.sanitizer is not None:
-        # A seed alone names the run of a report, but in a record each draw has a name of its own.
+        # Draws with equal seeds have equal names in reports, but in a record each needs its own.
         run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
         rounds = tuple(done.id for done in alone.rounds)
         run = replace(run, outcome=Outcome.PENDING, drawn_from=rounds)
@@ -220,14 +220,14 @@ def released(asked: Mapping[str, Any]) -> Released:
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the record that is named, that is given, or that has the runs of the ledgers."""
+    """Return the place of the record: the named one, a given one, or that of the ledgers' runs."""
     record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
     known = [path for held, path in inputs if path and isinstance(held, SpendRecord)]
     for held, path in inputs:
-        # A draw goes into the record of the ledger's runs, so that nobody repeats it for free.
-        # A draw from a seed is a test and goes nowhere.
+        # A draw enters the record of the ledger's runs, so that nobody repeats it without its cost.
+        # A draw from a seed is a test, and enters no record.
         if not isinstance(held, Ledger) or asked["seed"] is not None:
             continue
         there = [place for place in map(Path, held.records) if place.parent.is_dir()]
@@ -251,7 +251,7 @@ def _of_rounds(
     key: RunKey,
     asked: Mapping[str, Any],
 ) -> ReportFacts:
-    """Return the facts of rounds, with the plan for drawing their ε if one is drawn; public."""
+    """Return the facts of the rounds of ledgers, with the plan of a sanitized ε if one is drawn."""
     analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(
@@ -284,7 +284,7 @@ def _of_rounds(
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Return the facts with all earlier draws, and with one more draw if it is asked for."""
+    """Return the facts with all earlier draws, and with a new sanitized ε if they have a plan."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
@@ -300,7 +300,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
-    """Return external parts as runs of a record; equal parts have equal ids."""
+    """Return external parts as runs of a record; two equal parts are one run."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
     runs = (
         Run.of(

@@ -32,15 +32,16 @@ _NUMBERS = ("epsilon", "delta", "total", "left")
 
 @dataclass(frozen=True, repr=False)
 class RecordCost(Result):
-    """All runs of a record and what they cost together, as `spent` returns them; public.
+    """All runs of a record and their total cost, as `spent` returns them; public.
 
     Attributes:
-        record: name of the record's file; None if the caller gave a `SpendRecord`.
+        record: the name of the file of the record; None if the caller gave a `SpendRecord`.
         runs: all runs, the first one first.
-        total: what all runs cost together; None if there are no runs yet.
-        budget: the budget in the call, or else the budget of the last run that had one, or None.
-        running: (ε, δ) of no run, of the first run, of the first two runs and so on. These are
-            valid even if later runs were chosen after seeing earlier results.
+        total: the cost of all runs together; None if there are no runs yet.
+        budget: the budget in the call; without it, the budget of the last run that had a budget,
+            or None.
+        running: (ε, δ) of no run, of the first run, of the first two runs and so on. These numbers
+            are valid even if later runs were chosen after seeing earlier results.
         reports: one check per report that was given; None if no reports were given.
     """
 
@@ -58,12 +59,12 @@ class RecordCost(Result):
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
-        """Return (ε, δ) of all runs, valid even if later runs depend on earlier results."""
+        """Return the (ε, δ) of all runs, valid even if later runs depend on earlier results."""
         return self.running[-1] if self.runs else None
 
     @property
     def holds(self) -> bool:
-        """Return whether the record has the runs of every given report, with the same costs."""
+        """Return whether the record has the runs of every given report, with equal costs."""
         return all(check.outcome == OK for check in self.reports or ())
 
     @property
@@ -181,7 +182,7 @@ def record_cost(asked: Mapping[str, Any]) -> RecordCost:
 
 
 def _row(run: Run, left: float | None) -> dict[str, Any]:
-    """Return a run as a mapping, with what was left of the budget after the run."""
+    """Return a run as a mapping; `left` is the ε that was left of the budget after the run."""
     asked, external = run.settings, run.external
     mechanism = {} if asked is None else asked.mechanism
     name = "" if external is None else external.name or external.covers or ""
@@ -206,7 +207,7 @@ def _row(run: Run, left: float | None) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return a run as the cells of a table."""
+    """Return the cells of a row of the table of runs."""
     published = row["outcome"]
     if row["answers"] is not None:
         published = f"{row['answers']} of {row['queries']} labels"
@@ -227,12 +228,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _down(left: float) -> str:
-    """Return what is left of a budget as text, rounded down."""
+    """Return the rest of a budget as text with four decimals, rounded down."""
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
 def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
-    """Return an existing record: the named file itself, or the record of a named vote file."""
+    """Return an existing record by its name, by its ensemble, or by the name of its votes."""
     path = told_record(record, ensemble) or Path()
     with named(path):
         there = path.is_file()
@@ -240,20 +241,20 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) 
         with reading(path, "the record of what was spent") as file:
             if f'"{KIND}"'.encode() in file.read(100):
                 known = RecordFile(path)
-                if not known.record.runs:  # it may only lead to another record
+                if not known.record.runs:  # The file may only lead to another record.
                     known.refuse_run()
                 return known
     found = RecordPlace.of(record, record=None).file
     if found is not None and not found.empty:
         return found
-    if there and path.suffix == ".json":  # It may be a record whose first line was cut short.
+    if there and path.suffix == ".json":  # The file may be a record whose first line is damaged.
         return RecordFile(path)
     fault = "pate knows no record of these votes" if path.exists() else "there is no such record"
     raise LedgerError(f"{public_name(path)}: {fault}")
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
-    """Return the check whether the record has the runs of a report, with the same costs."""
+    """Return the check that the record has the runs of a report, with equal costs."""
     if isinstance(given, Report):
         report, name = given, given.run or "a report without a run"
     else:
@@ -298,7 +299,7 @@ def _is_report(file: Any) -> bool:
 
 
 def explained(asked: Mapping[str, Any]) -> Explanation:
-    """Return a report in plain sentences; `asked` has the parameters of `signatures.explain`."""
+    """Return a report in plain words; `asked` has the parameters of `signatures.explain`."""
     found = report_in(asked["report"])
     words = {"title": asked["title"], "unit": asked["unit"]}
     return explanation_of(found, list(checks_of(found)), **words)

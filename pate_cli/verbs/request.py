@@ -36,7 +36,8 @@ PARAMETERS: Final = (
     *("query_epsilon", "query_delta", "refusals"),
 )
 """Keywords that are parameters of mechanisms."""
-# If all votes agree, answers must be better than random guesses by this share of the possible gain.
+# If all votes agree, answers must be right more often than random guesses, by this share of the
+# largest possible difference.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
 
@@ -47,8 +48,8 @@ class Request:
 
     Attributes:
         file: the votes, including the votes of a prior.
-        choice: the mechanism, or its name with some parameters.
-        queries: how many rows are asked; these are the first rows of the file.
+        choice: the mechanism, or the name of a mechanism with some parameters.
+        queries: how many rows are asked; the first rows of the file are asked.
         max_answers: the public cap on answers, at most `queries`.
         delta: δ of the run.
         engine: where the work is done: in this process, in others, or on a cluster.
@@ -78,7 +79,7 @@ class Request:
 
     @property
     def composed(self) -> str | None:
-        """Return the name of the mechanism if it has no RDP cost, and None if it has one."""
+        """Return the name of a mechanism without an RDP cost; None if it has an RDP cost."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
@@ -93,7 +94,7 @@ class Request:
         return self.mechanism
 
     def few(self, analysis: Analysis | str = Analysis.TIGHT) -> Few:
-        """Return the limit on the votes of one teacher; None if there is no limit.
+        """Return the limit on the rows that one teacher votes on; None if there is no limit.
 
         Raises:
             ParameterError: there is no proof for such teachers with this mechanism or analysis.
@@ -103,7 +104,7 @@ class Request:
         return self.settings(analysis, private=True).few
 
     def settings(self, analysis: Analysis | str, **beside: Any) -> Settings:
-        """Return the settings of a run; `beside` has those that are not of the request."""
+        """Return the settings of a run; `beside` has settings that the request does not have."""
         return Settings(
             mechanism=self.mechanism.parameters(),
             queries=self.queries,
@@ -115,20 +116,20 @@ class Request:
         )
 
     def under(self, choice: MechanismChoice) -> Request:
-        """Return this request with another mechanism, without a prior if that one takes none."""
+        """Return this request with another mechanism; a prior stays only if it takes priors."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
     def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
-        """Return the request, in which the public rule chooses the settings that are left open.
+        """Return the request after the public rule chose the settings that it leaves open.
 
-        The rule also chooses the number of rows unless `rows_given`; a query is never cut in two.
-        The rule cannot choose settings for teachers who vote on few queries, so it does not change
-        requests with `votes_per_teacher`.
+        The rule also chooses the number of rows unless `rows_given`; rows of one query stay
+        together. The rule cannot choose settings for teachers who vote on few queries, so requests
+        with `votes_per_teacher` do not change.
 
         Raises:
-            UsageError: such a request leaves settings open.
+            UsageError: a request with `votes_per_teacher` leaves settings open.
         """
         from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
@@ -164,13 +165,13 @@ class Request:
         return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Settings, *beside: Any) -> str:
-        """Return a digest of everything that decides the result of a run, including its votes.
+        """Return a hash of everything that determines the result of a run, including its votes.
 
         The rows must have been read before.
 
         Args:
             settings: the settings of the run.
-            beside: whatever else the run depends on, such as its seed and its record.
+            beside: other values that the run depends on, such as its seed and its record.
         """
         mechanism, names = self.mechanism, self.file.names
         named = names and (names.names, names.normalise, sorted(names.aliases.items()))
@@ -180,7 +181,7 @@ class Request:
 
 
 def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords that decide how votes are read, without those that are None or False."""
+    """Return those keywords that decide how votes are read and are neither None nor False."""
     whose = ("groups", "votes_per_teacher", "assigned")
     told = {name: value for name, value in asked.items() if name in whose or of_votes(name)}
     return {name: value for name, value in told.items() if value is not None and value is not False}
@@ -190,14 +191,14 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and yield a request; `asked` has the parameters of a verb that reads votes.
 
-    A file is refused at once if none of its votes is the name of a class.
+    If classes have names and no vote in a file is one of these names, the file is refused at once.
 
     Raises:
         PateError: the votes cannot be read, the mechanism was built for another shape, or a number
             is out of range.
     """
     votes, choice = asked["votes"], mechanism_of(asked)
-    # A vote file that is already open knows whether its names are listed.
+    # The names of classes in an open vote file were checked when it was opened.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
         engine_of(asked["engine"], workers=asked["workers"]) as engine,
@@ -231,7 +232,7 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
 
 
 def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
-    """Raise UnreachableError if labels of unanimous teachers are hardly better than guesses."""
+    """Raise UnreachableError if labels of unanimous teachers are little better than guesses."""
     _, right = mechanism.unanimous()
     if right - 1.0 / mechanism.classes >= _LEAST_GAIN * (1.0 - 1.0 / mechanism.classes):
         return
@@ -259,7 +260,7 @@ def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
 
 
 def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoice:
-    """Return a mechanism by its name and the given parameters; the others have defaults."""
+    """Return a mechanism by its name and the given parameters; other parameters get defaults."""
     return MechanismChoice(MechanismName(name), _parameters(asked), asked["teachers_per_record"])
 
 
@@ -269,7 +270,7 @@ def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """Return the votes; if a prior is given, its votes are added to them."""
+    """Return the votes; if there is a prior, the votes of its guesses are added."""
     prior, weight = asked["prior"], asked["prior_weight"]
     if prior is None:
         return file
@@ -278,7 +279,7 @@ def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteF
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:
-    """Return how many votes a guess has; a share of the teachers is rounded to whole votes.
+    """Return how many votes a guess has; a share of the teachers becomes a whole number of votes.
 
     Raises:
         ParameterError: the weight is not a whole number of votes, or it is out of range.
@@ -300,7 +301,7 @@ def _weight(file: VoteFile) -> int:
 
 
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
-    """Return a mechanism for teachers in groups, which decide how many votes a record moves."""
+    """Return a mechanism for teachers in groups; groups decide how many votes a record changes."""
     if not groups:
         return choice
     if choice.teachers_per_record != 1:

@@ -1,4 +1,4 @@
-"""A session answers queries one by one; the cost of an answer is on disk before it leaves."""
+"""A session answers queries one by one; the record has the cost before the answer is returned."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from pate_cli.votes.vote_file import VoteBatch
 Id: TypeAlias = str | int | None
 """The id of a query; None if it has none."""
 Answer: TypeAlias = str | int | None
-"""A class; its name if nobody listed the names; None if the query got no label."""
+"""An answer: a class, or the name of a class that nobody listed, or None without a label."""
 
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student predicts all queries at once; use another mechanism, "
@@ -85,8 +85,8 @@ class Ask:
         votes: the votes of the teachers, in any form that `Session.ask` takes.
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
-        by_teacher: True if a list has one vote per teacher, even if it has numbers; False if it has
-            one count per class; None if pate decides: a list with texts or None has votes.
+        by_teacher: True if a list has one vote per teacher; False if it has one count per class.
+            With None, a list has votes if it contains texts or None, else counts.
     """
 
     votes: Votes
@@ -95,16 +95,16 @@ class Ask:
     by_teacher: bool | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.id, np.generic):  # An array has numpy numbers; records need Python's.
+        if isinstance(self.id, np.generic):  # Records cannot store numpy numbers.
             object.__setattr__(self, "id", self.id.item())
 
 
 class _EnteredError(Exception):
-    """The record already has this session."""
+    """Raised if the record already has this session, which another process may have entered."""
 
 
 class Session:
-    """Ask for labels one by one; the cost of each answer is on disk before the answer leaves.
+    """Ask for labels one by one; the cost of an answer is on disk before the answer is returned.
 
     Use a session if the votes are not in a file: if you ask a model line by line, if the next query
     depends on earlier answers, or if you want to ask until the budget is spent. The cost of the
@@ -117,17 +117,17 @@ class Session:
         ...     label == again, session.remaining
         (True, 618)
 
-    If you open a session again with the same settings, it goes on where it stopped. An `id` that
-    was asked before gets its earlier answer. The session answers at least `remaining` more queries,
-    each with a label or with None. If many of these answers are None, it may answer more queries.
-    When the session is at its end, `ask` raises `BudgetSpent`.
+    If you open a session again with equal settings, it goes on where it stopped. A query with an
+    `id` that was asked before gets the earlier answer. The session answers at least `remaining`
+    more queries, each with a label or with None. If many of these answers are None, it may answer
+    more queries. After the end of the session, `ask` raises `BudgetSpent`.
 
     Attributes:
         mechanism: the aggregator; public.
-        rule: decides when the session ends, and has its total cost; public.
+        rule: the rule that ends the session, with the total cost; public.
         answers: how many queries got a label.
-        unmatched: votes since the session was opened that are not names of classes. SECRET, except
-            to the person who hands the votes in.
+        unmatched: votes since the session was opened that are not names of classes. SECRET: only
+            the person who gives the votes to `ask` may see them.
     """
 
     @opened_by(signatures.session)
@@ -137,7 +137,7 @@ class Session:
         A session needs a `record` or an `ensemble`, which several sessions and runs may share.
 
         Raises:
-            UnreachableError: the target does not pay for even one query, or the budget is spent.
+            UnreachableError: one query costs more than the target, or the budget is spent.
             OutputError: the record cannot be written.
             PateError: anything else is wrong.
         """
@@ -172,7 +172,7 @@ class Session:
 
     @property
     def remaining(self) -> int:
-        """Return how many more queries the session answers even if each of them gets a label."""
+        """Return how many more queries the session answers even if every query gets a label."""
         return self.rule.left(self.asked, self.answers)
 
     @property
@@ -185,8 +185,8 @@ class Session:
     def labels(self) -> Labels:
         """Return all answers in order, with the ids of their queries.
 
-        A query without an id has a number instead. If the session was opened again, earlier answers
-        are included.
+        A query without an id gets a number as its id. If the session was opened again, earlier
+        answers are included.
         """
         with self._lock:
             answers = [line.get("label") for line in self._lines]
@@ -195,7 +195,7 @@ class Session:
             given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
             sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
             drawn = Drawn(_all_named([line.get("id") for line in self._lines]), given, sources)
-            # Listed names come first, then the names that only the answers brought.
+            # The listed names of classes come first, and then the names that only answers have.
             names = None if self._names is None else (*self._names, *said)
             return drawn.table(self._so_far.texts(), Facts(label_names=names))
 
@@ -212,12 +212,13 @@ class Session:
             votes: the counts of all classes; or a mapping from names or numbers of classes to
                 counts; or one vote per teacher, which is a text, or None for a teacher without a
                 vote.
-            prior: a guess that is public or that depends only on earlier answers.
-            id: the id of the query. An id that was asked before gets its earlier answer, for free.
+            prior: a guess of the class, which is public or depends only on earlier answers.
+            id: the id of the query. If this id was asked before, the earlier answer is returned,
+                and nothing is spent.
 
         Raises:
-            BudgetSpent: the session may ask no more.
-            VoteError: these are not votes of these teachers; nothing is spent.
+            BudgetSpent: the session has ended.
+            VoteError: these cannot be votes of the teachers of this session; nothing is spent.
             OutputError: the cost cannot be written to disk, so the query is not answered.
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
@@ -229,9 +230,9 @@ class Session:
         The session checks all queries before it answers the first one.
 
         Raises:
-            BudgetSpent: the session ends before the last query. The queries before the end were
-                answered: ask them again by their ids, or see `labels`.
-            VoteError, OutputError: for the same reasons as in `ask`.
+            BudgetSpent: the session ended before the last query. Earlier queries were answered: ask
+                them again by their ids, or see `labels`.
+            VoteError, OutputError: for the reasons that `ask` names.
         """
         found = self.answered(queries)
         if len(found) < len(queries):
@@ -240,9 +241,9 @@ class Session:
 
     @brief
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """Return the labels of the first of these queries, as many as the session may still answer.
+        """Return the labels of as many of these queries as the session may still answer.
 
-        Unlike `ask_all`, it raises no `BudgetSpent`.
+        `ask_all` raises `BudgetSpent` if some queries get no answer; this method does not.
         """
         with self._lock, self._turn():
             if self._process != os.getpid():
@@ -267,7 +268,7 @@ class Session:
 
     @property
     def why_spent(self) -> str:
-        """Return the message of the `BudgetSpent` error that ends the session."""
+        """Return the message of the `BudgetSpent` error after the end of the session."""
         return (
             f"the session may ask no more: its {self.asked} queries have used up epsilon "
             f"{nats(self.rule.epsilon)}"
@@ -299,7 +300,7 @@ class Session:
         return asked_so_far(self._settings, self._lines)
 
     def _opened(self, asked: Mapping[str, Any]) -> Run:
-        """Return the run that the record has for this session, after entering it if necessary."""
+        """Return the run that the record has for this session; enter a new run if it has none."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
         most_votes = asked["votes_per_teacher"]
         mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
@@ -315,7 +316,7 @@ class Session:
             training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
             voting=most_votes and Voting(most_votes, asked["assigned"], claimed=True),
         )
-        # Other names of classes change what texts mean, so they make another session.
+        # Texts in votes depend on the names of classes, so other names make another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
         said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
         digest = hashlib.sha256(said.encode()).hexdigest()
@@ -328,7 +329,7 @@ class Session:
             )
 
         def known() -> Run | None:
-            # A session of a record that this one takes over is not continued; it stays charged.
+            # A session of an earlier record, which this record took over, cannot be continued.
             runs = () if file is None else file.record.runs
             mine = (None, place.ensemble)  # another ensemble may have the same settings
             found = (run for run in runs if run.session == digest and run.ensemble in mine)
@@ -370,7 +371,7 @@ class Session:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Lock the record, and first read what other processes asked in this session."""
+        """Lock the record for a block, after reading what other processes asked in this session."""
         if self._file is None:
             yield
             return
@@ -398,7 +399,7 @@ class Session:
             )
 
     def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
-        """Return the votes of a query, including its guess, and its line without the label."""
+        """Return the votes of a query with its guess, and its line in the record without label."""
         line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         ballots, weight = self._ballots, self.mechanism.prior_weight
         try:
@@ -415,14 +416,14 @@ class Session:
         return ballot.with_guess(line["prior"], weight), line
 
     def _drawn(self, ballots: Sequence[Ballot]) -> list[Answer]:
-        """Return the answers to the first of these queries, as many as the rule allows."""
+        """Return the answers to as many of these queries as the rule allows, from the first on."""
         drawn: list[Answer] = []
         while waiting := ballots[len(drawn) :]:
             answers = self.answers + sum(label is not None for label in drawn)
             part = waiting[: min(self.rule.left(self.asked + len(drawn), answers), _AT_ONCE)]
             if not part:
                 break
-            # Two queries never take the same noise, even if one of them fails later.
+            # Two queries never use the same noise, even if one of them fails later.
             rows = np.arange(self._row, self._row + len(part))
             batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += len(part)
@@ -434,7 +435,7 @@ class Session:
         return drawn
 
     def _pay(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Write queries and answers to disk, before any answer leaves."""
+        """Write queries and answers to the record, before any answer is returned."""
         if not lines:
             return
         try:
@@ -448,17 +449,17 @@ class Session:
         self._learn(lines)
 
     def _named(self, label: Answer) -> str | int | None:
-        """Return the name of the class of an answer if classes have names, else the answer."""
+        """Return an answer as the name of its class if classes have names; else unchanged."""
         return self._names[label] if self._names and isinstance(label, int) else label
 
 
 def _name(ask: Ask, place: int) -> Any:
-    """Return the id of a query, or a tuple with its place, which no id can equal."""
+    """Return the id of a query; without an id, a tuple, which cannot be the id of another query."""
     return (place,) if ask.id is None else ask.id
 
 
 def _all_named(ids: Sequence[Id]) -> Any:
-    """Return ids, in which unused numbers replace the missing ones."""
+    """Return the ids of queries, in which unused numbers replace missing ids."""
     taken = {str(name) for name in ids}
     free = (number for number in itertools.count() if str(number) not in taken)
     named = [next(free) if name is None else name for name in ids]
@@ -467,7 +468,7 @@ def _all_named(ids: Sequence[Id]) -> Any:
 
 
 def _ballots(asked: Mapping[str, Any]) -> BallotReader:
-    """Return the reader of votes for the mechanism that is asked for."""
+    """Return the object that reads the votes of a query, for the mechanism of the session."""
     mechanism = MechanismName(asked["mechanism"])
     if mechanism in _NOT_ONE_BY_ONE:
         raise UsageError(f"{mechanism} has no sessions: {_NOT_ONE_BY_ONE[mechanism]}")
@@ -490,7 +491,13 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
 
 
 def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
-    """Return a number of teachers or classes, as stated or as the keyword `where` lists them.
+    """Return a number of teachers or classes, from its own keyword or from a list of them.
+
+    Args:
+        name: the keyword of the number.
+        said: the value of this keyword.
+        known: the teachers or classes, if the caller lists them.
+        where: the keyword of the list.
 
     Raises:
         UsageError: neither the number nor the list is given.
@@ -522,12 +529,15 @@ def _built(
     queries: int | None,
     delta: float,
 ) -> Mechanism:
-    """Return the mechanism, whose δ per query depends on the possible number of queries."""
+    """Return the mechanism of the session.
+
+    Some parameters, such as δ per query, depend on the number of queries that are possible.
+    """
     classes, given = ballots.classes, choice.given
     if classes is not None and choice.composed and not (queries or "query_delta" in given):
         raise UsageError(f"{choice.name} divides delta among queries: give `max_queries`")
     if classes is None and not (queries or "threshold" in given) and epsilon is not None:
-        # Names of classes take half of delta, so the number of queries follows from the other half.
+        # Releasing names of classes costs half of delta, so the other half limits the queries.
         listed, half = replace(ballots, classes=3), delta / 2.0
         closed = _built(choice.among(MechanismName.GNMAX), listed, epsilon, 1, half)
         queries = stop_rule(closed, epsilon=epsilon, delta=half).asks

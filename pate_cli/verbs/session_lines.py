@@ -13,22 +13,22 @@ from pate_cli.verbs.session import Ask, Session
 _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 _Query: TypeAlias = tuple[int, Any, Ask | VoteError]
-"""The number of a line, its id, and its query, or an error if the line is no query."""
+"""The number of a line, the id of its query, and its query, or an error if it has no query."""
 
 
 def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> Iterator[str]:
-    """Yield one line of JSON per query; lines that arrive together are answered together.
+    """Yield one line of JSON per query; queries that arrive together are answered together.
 
         for lines in answers_to(session, sys.stdin.buffer): sys.stdout.write(lines)
 
     Args:
-        session: answers the queries.
+        session: the session that answers the queries.
         source: a binary stream with one query per line.
-        strict: end at the first line that is not a query. Otherwise such a line gets an error as
-            its answer.
+        strict: whether to end at the first line that is not a query. If not, the answer to this
+            line is an error, and the session goes on.
 
     Raises:
-        BudgetSpent: the session is at its end, after it answered as many queries as it could.
+        BudgetSpent: the session has ended; it answered as many queries as it could.
         VoteError, UsageError: a line is not a query, and `strict` is True.
         OutputError: the cost of an answer cannot be written to disk.
     """
@@ -39,11 +39,11 @@ def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> 
 
 
 def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> Iterator[str]:
-    """Yield the answers in order; a line that is not a query gets an error and costs nothing."""
+    """Yield answers in order; a line that is not a query gets an error, and costs nothing."""
     try:
         labels = session.answered([_ask(query) for _, _, query in waiting])
     except (VoteError, UsageError) as error:
-        if (half := len(waiting) // 2) > 0:  # Halving finds the wrong line and answers the others.
+        if (half := len(waiting) // 2) > 0:  # Halves are tried alone, to find the wrong line.
             yield from _answered(session, waiting[:half], strict=strict)
             yield from _answered(session, waiting[half:], strict=strict)
             return
@@ -61,6 +61,7 @@ def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> I
 
 
 def _ask(query: Ask | VoteError) -> Ask:
+    """Return the query of a line, or raise the error that stands in its place."""
     if isinstance(query, VoteError):
         raise query
     return query
@@ -73,7 +74,7 @@ def _line(name: Any, **said: Any) -> str:
 
 
 def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield lists of lines, numbered from 1; each list has all lines that have arrived."""
+    """Yield lists of lines with their numbers from 1; a list has lines that arrived together."""
     number, rest = 0, b""
     read = getattr(source, "read1", source.read)
     while chunk := read(1 << 16):
@@ -88,7 +89,7 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 
 def _query(number: int, line: bytes) -> _Query:
-    """Return the number of a line, its id, and its query, or an error if it is no query."""
+    """Return the number of a line, the id of its query, and its query or an error."""
     damaged, name = Refusal(VoteError, "not a query: "), None
     try:
         said = parsed(line, damaged, most=_LONGEST)

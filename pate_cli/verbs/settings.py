@@ -1,4 +1,4 @@
-"""The verbs that find settings: `plan` before there are votes, `tune` on votes or made-up ones."""
+"""Verbs that find settings: `plan` before there are votes, `tune` on real or made-up votes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
 
 
 def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | None:
-    """Return the target ε, or the target at which a training record has the wanted ε."""
+    """Return the target ε, or the target that gives one training record `record_epsilon`."""
     target, wanted = asked["target_epsilon"], asked["record_epsilon"]
     if wanted is None:
         return None if target is None else float(target)
@@ -154,7 +154,7 @@ def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """Return made-up votes, and the numbers of the recipe that describes them."""
+    """Return made-up votes by a recipe, and the numbers in this recipe."""
     counts, guesses, recipe = from_recipe(asked["synthetic"])
     shared = asked["teachers_per_record"]
     teachers = int(recipe["teachers"])
@@ -163,7 +163,7 @@ def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
 
 
 def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """Return the votes of a file with the guesses of a prior, and the numbers of their shape."""
+    """Return the votes of a file with the guesses of a prior, and a description of the votes."""
     own = dict.fromkeys((*PARAMETERS, "prior", "prior_weight"))
     here = {"mechanism": MechanismName.GNMAX, "engine": "local", "workers": 1}
     with requested({**asked, **own, **here}) as request:
@@ -189,7 +189,7 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
 
 
 def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
-    """Return the parameters that the caller gave, in votes."""
+    """Return those parameters that the caller gave, as numbers of votes."""
     named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
     given = in_votes({name: each for name, each in named.items() if each is not None}, teachers)
     if asked["prior_weight"] is not None:
@@ -199,7 +199,7 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 
 
 def _words(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options on an `aggregate` line that describe the votes."""
+    """Yield the options on a command line of `pate aggregate` that describe the votes."""
     for name, value in told.items():
         yield dashed(name)
         if value is not True:

@@ -1,8 +1,8 @@
 """The signatures and docstrings of the library's verbs.
 
 A verb checks its arguments (`door`) and calls the function that does the work. The decorator names
-this function, which is imported only when the verb is called, because help and completion need
-nothing but the signatures. For all verbs, help.ini says what the parameters mean.
+this function, which is imported only when the verb is called, because help and completion only need
+signatures. help.ini says what the parameters of all verbs mean.
 """
 
 from __future__ import annotations
@@ -111,11 +111,12 @@ def aggregate(
 ) -> Aggregation:
     """Label queries by the noisy vote of the teachers, and return labels and a public report.
 
-    `quote` takes the same arguments, and returns the largest possible cost before you run. `votes`
-    may be a file, an array, a table, a data frame, or the result of `open_votes`. The run enters
-    its record before it draws anything, and counts in full even if it fails later. Several
-    `workers` need a main module that does nothing when it is imported. If you give a `checkpoint`
-    and keep the labels in memory, `end` the checkpoint of the result once the labels are safe.
+    `quote` takes the arguments of `aggregate`, and returns the largest possible cost before you
+    run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`. The
+    run enters its record before it draws anything, and counts in full even if it fails later. With
+    several `workers`, importing your main module must have no effect, because each worker imports
+    it. If you give a `checkpoint` and keep the labels in memory, `end` the checkpoint of the result
+    once the labels are safe.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -134,9 +135,10 @@ def aggregate(
 
 @like(aggregate, "aggregate.quoted_for")
 def quote(**asked: Any) -> Quote:
-    """Return the largest possible cost of `aggregate`, which checks every row and spends nothing.
+    """Return the largest possible cost of a run of `aggregate`, and spend nothing.
 
-    Use it before a run. It takes the same arguments as `aggregate`, and refuses the same mistakes.
+    Use it before a run. It takes the arguments of `aggregate`, reads every row of the votes, and
+    refuses all mistakes that `aggregate` would refuse before it draws anything.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
         <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
@@ -185,8 +187,8 @@ def cost(
 ) -> VoteCost:
     """Return the cost of labels of these votes by step, order and query. SECRET.
 
-    The result is secret because it depends on the votes. With `target_epsilon`, it also has the
-    probability that `aggregate` passes its release test, on the rows that `aggregate` would ask.
+    The result is secret because it depends on the votes. With `target_epsilon`, the result also has
+    the probability that `aggregate` passes its release test, on the rows that it would ask.
 
         >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
         <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
@@ -200,8 +202,8 @@ def cost(
 def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
-    The given mechanism sets this number. Every other mechanism uses the given parameters that it
-    has, and defaults for its other parameters.
+    The mechanism that you name sets this number of answers. Every other mechanism uses those given
+    parameters that it has, and defaults for its other parameters.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 5 mechanisms at 172.2 expected answers; SECRET>
@@ -247,8 +249,9 @@ def smooth_sensitivity(
 ) -> Sensitivity:
     """Return the smooth sensitivity of the cost of these votes. SECRET.
 
-    It bounds how far one record could move the cost. Give the `order` and `beta` of the sanitized
-    bound that needs it. With `analysis` paper, it follows Algorithms 3 to 5 of the 2018 paper.
+    Smooth sensitivity bounds how much one record could change the cost. Give the `order` and the
+    `beta` of the sanitized ε that you want. With `analysis` paper, the result is that of Algorithms
+    3 to 5 of the 2018 paper.
 
         >>> pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=300)
         <Sensitivity: 0.00480444 nats at order 11, beta 0.0133; SECRET>
@@ -283,10 +286,10 @@ def plan(
 ) -> Plan | VoterPlan:
     """Return settings and expected answers for a run, before there are votes. Public.
 
-    Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third. If you
-    give all three, the plan says whether they are compatible. It uses made-up teachers over a range
-    of agreement, and reads no votes. With `votes_per_teacher` it says how often labels are right if
-    each voter has few votes.
+    Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third number. If
+    you give all three, the plan says whether they are compatible. The plan uses made-up teachers
+    over a range of agreement, and reads no votes. With `votes_per_teacher` it says how often labels
+    are right if each teacher votes on few queries.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
@@ -294,7 +297,7 @@ def plan(
 
     Raises:
         UnreachableError: no number of teachers, or no epsilon, reaches the goal.
-        UsageError: more than one of the three is left out, or keywords contradict each other.
+        UsageError: two of the three numbers are left out, or keywords contradict each other.
     """
 
 
@@ -336,8 +339,8 @@ def tune(
     """Find the settings with the most answers for an epsilon, or the least epsilon for answers.
 
     Use it on public or made-up votes. On private votes the result is SECRET, because settings that
-    were chosen on votes reveal something about them. If you have no votes yet, use `plan`. To run
-    with the settings that were found, call `aggregate(votes, **tuned.settings)`.
+    fit the votes reveal something about them. If you have no votes yet, use `plan`. To run with the
+    settings of a result `tuned`, call `aggregate(votes, **tuned.settings)`.
 
         >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
         ...           release="none", mechanism="gnmax")
@@ -370,8 +373,9 @@ def release(
     """Publish one (epsilon, delta) for several runs on votes of the same teachers.
 
     If you only give ledgers, the report has the worst-case cost of all their rounds together, and
-    on request also a sanitized ε of these votes. (`aggregate` with `keep_ledger` makes a ledger.)
-    If you also give reports or records, the report has the total of all runs in the inputs.
+    with `release` upper also a sanitized ε of these votes. (`aggregate` with `keep_ledger` makes a
+    ledger.) If you also give reports or records, the report has the total of all runs in the
+    inputs.
 
         >>> votes = "sample_votes/demo.parquet"
         >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
@@ -379,11 +383,11 @@ def release(
         >>> pate.release([first.ledger, second.ledger]).report
         <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
 
-    The release and all inputs are entered in a record: the record that you give, or the record of
-    the ledgers' votes, or a new record beside a ledger whose record is unknown. If there are
-    several records, the named one, or else the first, takes over the runs of the others, and the
-    others are closed. With `record` False earlier draws are not counted, so the report has no
-    guarantee.
+    The release and all runs of the inputs enter a record: the record that you give, or the record
+    of the ledgers' votes, or a new record beside a ledger whose record is unknown. If there are
+    several records, the named record, or else the first one, takes over the runs of the other
+    records, which are then closed. With `record` False nobody knows of earlier draws from the
+    ledgers, so the report has no guarantee.
 
     Raises:
         ParameterError: delta is smaller than what floating-point noise adds over all rounds.
@@ -468,8 +472,8 @@ def verify(
 ) -> Verification:
     """Check a report: its schema, its numbers, and the hash of its labels.
 
-    Use it on a report that you received, or before you publish one. It needs neither votes nor
-    ledger. From the settings in the report it computes every number again that does not depend on
+    Use it on a report that you received, or before you publish a report. It needs neither votes nor
+    ledger. From the settings in the report, it computes again every number that does not depend on
     votes.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
@@ -477,7 +481,7 @@ def verify(
         <Verification: holds: epsilon 1.3788 at delta 1e-05>
 
     Raises:
-        ReportError: this is not a report, it violates the schema, or it has so many teachers that
+        ReportError: the report cannot be read, violates the schema, or has so many teachers that
             computing its cost again would take too long.
         UsageError: dp-accounting is asked for but not installed, or the labels or the prior come
             through a pipe (they are read more than once).
@@ -493,8 +497,8 @@ def explain(
     """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
     Use it before you publish a report, or to understand a report of somebody else. It first
-    computes every number again. If a number or sentence is false, the explanation only says so, and
-    its `failed` names the checks that failed.
+    computes every number of the report again. If a number or sentence is false, the explanation
+    only says so, and its `failed` names the checks that failed.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
         >>> [section.title for section in pate.explain(done.report).sections][:3]

@@ -149,19 +149,6 @@ def test_an_instance_must_fit_the_votes(counts):
         pate.aggregate(counts, pate.GNMax(60, 4, sigma2=30.0), **SHAPE)
 
 
-def test_a_quote_bounds_every_run(counts, done):
-    quoted = pate.quote(counts, **SHAPE, **CONFIDENT)
-    assert quoted.releasable
-    assert done.report.to_dict()["data_independent"]["epsilon"] == pytest.approx(quoted.epsilon)
-
-
-def test_fresh_noise_by_default(counts):
-    runs = [pate.aggregate(counts, **SHAPE, **CONFIDENT) for _ in range(2)]
-    assert all(run.report.to_dict()["private"] for run in runs)
-    seeded = pate.aggregate(counts, **SHAPE, **CONFIDENT, seed=1)
-    assert not seeded.report.to_dict()["private"]
-
-
 @pytest.fixture(scope="module")
 def results(counts, done):
     found = [

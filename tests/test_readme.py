@@ -55,18 +55,6 @@ def test_the_reference_is_current():
     assert _block("reference.md", "reference") == readme_blocks.reference(), "run: make docs"
 
 
-def test_every_option_of_every_command_is_in_the_reference():
-    commands = {name: build(name) for name in COMMANDS}
-    sections = re.split(r"^## pate ([\w-]+)\n", TEXT["reference.md"], flags=re.MULTILINE)
-    parts = dict(zip(sections[1::2], sections[2::2], strict=True))
-    assert set(parts) == set(commands)
-    for name, command in commands.items():
-        for parameter in command.params:
-            for spelling in (*parameter.opts, *parameter.secondary_opts):
-                if spelling.startswith("-"):
-                    assert re.search(rf"(^ *|, ){spelling}\b", parts[name], re.MULTILINE), spelling
-
-
 def test_every_command_is_introduced():
     assert set(_table("reference.md", "Commands")) == {f"pate {name}" for name in COMMANDS}
 

@@ -3,59 +3,34 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
 
 from changes import CHANGES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, fold
 from pate_cli.votes.source import Copying
+from stored import npy, table_in
 
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
 OUTPUTS = ["-o", "labels.csv", "--report", "report.json", "--ledger", "ledger.json"]
 
 
-def _table(counts):
-    return pa.table({f"class_{j}": counts[:, j] for j in range(counts.shape[1])})
+READ_IN_PLACE = ("npy", "parquet", "arrow")
+COPIED = ("csv", "jsonl", "csv.gz", "npz")
 
 
-def _csv(path, counts):
-    lines = [",".join(f"class_{j}" for j in range(counts.shape[1]))]
-    lines += [",".join(map(str, row)) for row in counts.tolist()]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def _jsonl(path, counts):
-    path.write_text("".join(json.dumps({"counts": row}) + "\n" for row in counts.tolist()))
-
-
-def _gz(path, counts):
-    _csv(path, counts)
-    path.write_bytes(gzip.compress(path.read_bytes()))
-
-
-def _npy(path, counts):
-    with path.open("wb") as file:
-        np.save(file, counts)
-
-
-READ_IN_PLACE = {
-    "v.npy": _npy,
-    "v.parquet": lambda path, counts: pq.write_table(_table(counts), path, row_group_size=10),
-    "v.arrow": lambda path, counts: feather.write_feather(_table(counts), path, chunksize=10),
-}
-COPIED = {
-    "v.csv": _csv,
-    "v.jsonl": _jsonl,
-    "v.csv.gz": _gz,
-    "v.npz": lambda path, counts: np.savez(path, counts),
-}
+def content(counts, kind):
+    """Votes as a file of this format has them."""
+    if kind in ("npy", "npz"):
+        return npy(counts, np.savez if kind == "npz" else np.save)
+    table = pa.table({f"class_{j}": counts[:, j] for j in range(counts.shape[1])})
+    if kind == "csv.gz":
+        return gzip.compress(table_in(table, "csv"))
+    return table_in(table, kind, rows=10)
 
 
 @pytest.fixture
@@ -104,9 +79,9 @@ def test_votes_that_change(way, change, tmp_path, counts, told, changing, monkey
     monkeypatch.setattr(fold, "_WORTH", 0)
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     of, called, time, workers = WAYS[way]
-    name = way.removeprefix("workers ")
-    path = tmp_path / name
-    {**READ_IN_PLACE, **COPIED}[name](path, counts)
+    kind = way.removeprefix("workers ")
+    path = tmp_path / f"v.{kind}"
+    path.write_bytes(content(counts, kind))
     changing(path, change, of, called, time=time)
     told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", workers)
 
@@ -119,7 +94,7 @@ def test_a_part_of_a_folder_and_guesses_that_change(tmp_path, votes, counts, tol
         told(path, "aggregate", votes, *OUTPUTS, "--prior", path, *NOISE, "--prior-weight", 4)
     (tmp_path / "d").mkdir()
     for number, rows in enumerate(np.array_split(counts, 3)):
-        pq.write_table(_table(rows), tmp_path / "d" / f"{number}.parquet")
+        (tmp_path / "d" / f"{number}.parquet").write_bytes(content(rows, "parquet"))
     path = tmp_path / "d" / "2.parquet"
     changing(path, "replaced", fold._Range, "__call__", time=1)
     told(path, "aggregate", tmp_path / "d", *OUTPUTS, *NOISE)
@@ -129,7 +104,7 @@ def test_a_part_of_a_folder_and_guesses_that_change(tmp_path, votes, counts, tol
 def test_every_command_that_reads_votes(command, tmp_path, counts, told, changing, monkeypatch):
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / "v.npy"
-    _npy(path, counts)
+    path.write_bytes(content(counts, "npy"))
     changing(path, "shrunk", fold._Range, "__call__")
     told(path, command, path, *NOISE[:-2])
 
@@ -137,7 +112,7 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
 def test_standard_input_that_is_a_file(tmp_path, counts, patched):
     """A shell's `<` gives the file itself, which others can write to."""
     path = tmp_path / "v.csv"
-    _csv(path, counts)
+    path.write_bytes(content(counts, "csv"))
     lines = (
         "from pate_cli.votes.source import Copying\n"
         "new = Copying.path\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -11,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
 
+from face import meaning
 from pate_cli.core.noise import RunKey
 from pate_cli.run import fold, publication
 
@@ -49,17 +48,6 @@ def ballots(words, tmp_path):
     return write(words, tmp_path / "ballots.jsonl")
 
 
-def labels_in(path):
-    if path.suffix == ".parquet":
-        return pq.read_table(path).column("label").to_pylist()
-    if path.suffix == ".arrow":
-        return feather.read_table(path).column("label").to_pylist()
-    if path.suffix == ".jsonl":
-        return [json.loads(line)["label"] for line in path.read_text().splitlines()]
-    with path.open(newline="") as file:
-        return [row["label"] or None for row in csv.DictReader(file)]
-
-
 WANTED = [None if query == 7 else RELEASED[query % 3] for query in range(QUERIES)]
 
 
@@ -87,7 +75,8 @@ def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, 
     ours = ("--report", "report.json", "--ensemble", "birds")
     done = pate("aggregate", ballots, *OPEN, *ours, "-o", f"labels.{suffix}")
     assert done.exit_code == 0, done.stderr
-    assert labels_in(folder / f"labels.{suffix}") == WANTED
+    rows = meaning.rows_of(folder / f"labels.{suffix}")
+    assert [row["label"] or None for row in rows] == WANTED
     report = json.loads((folder / "report.json").read_text())
     assert "classes" not in report["mechanism"]
     assert "label_names" not in report

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-import pate_cli as pate
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.words import Adjacency, ReleaseKind
@@ -325,14 +324,3 @@ def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, messa
     mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight)
     with pytest.raises(ParameterError, match=message):
         round_of(mechanism, queries=40, answers=30, prior=prior)
-
-
-def test_the_prior_of_a_round_survives_its_ledger():
-    counts = np.tile([30, 6, 4], (20, 1))
-    words = {"layout": "counts", "order": 4, "release": "none", "keep_ledger": True}
-    ledger = pate.aggregate(counts, "gnmax", prior=[0] * 19 + [-1], prior_weight=5, **words).ledger
-    assert Ledger.from_json(ledger.to_json()).rounds == ledger.rounds
-    (done,) = ledger.rounds
-    assert (done.prior.weight, done.prior.guesses) == (5, 19)
-    data = json.loads(ledger.to_json())
-    assert data["rounds"][0]["prior"] == vars(done.prior)

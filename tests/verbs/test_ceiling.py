@@ -76,21 +76,6 @@ def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
     assert CEILING < done.report.epsilon <= named
 
 
-SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
-
-
-@pytest.mark.parametrize("asked", [{"target_epsilon": 20.0}, {"max_queries": 200}])
-def test_a_session_above_has_to_be_asked_for_by_name(asked):
-    with pytest.raises(CeilingError, match="run it anyway, give `max_epsilon`") as caught:
-        pate.Session(**SESSION, **asked)
-    with pytest.raises(UnreachableError, match="above `max_epsilon` 11"):
-        pate.Session(**SESSION, **asked, max_epsilon=11.0)
-    with pate.Session(**SESSION, **asked, max_epsilon=caught.value.epsilon) as session:
-        assert CEILING < session.rule.epsilon <= caught.value.epsilon
-    with pate.Session(**SESSION, **asked, seed=1) as session:
-        assert session.rule.epsilon > CEILING
-
-
 def test_a_price_is_told_whatever_it_is():
     quote = pate.quote(VOTES, **DEAR)
     with pytest.raises(CeilingError) as caught:

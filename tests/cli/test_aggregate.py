@@ -1,10 +1,15 @@
-"""`pate aggregate` where all goes well: what it writes, where, and for whose eyes."""
+"""`pate aggregate`: what it writes, where, and what a target lets out."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.core.noise import Noise
 
 
 def test_without_options_labels_go_to_a_file_and_the_report_to_stdout(pate, votes, folder):
@@ -39,3 +44,70 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
     assert priced["dry_run"] is True
     assert leftovers() == []
     assert "nothing was drawn or spent" in result.stderr
+
+
+RECORD = "votes.spent.json"
+SETTINGS = ("--threshold", 32, "--sigma1", 24, "--sigma2", 6.4)
+
+
+@pytest.fixture
+def heads(monkeypatch):
+    """A coin that says what the test wants; what it was asked is kept."""
+    asked = []
+
+    def toss(refuse):
+        def comes_up(self, log_chance):
+            asked.append(log_chance)
+            return refuse
+
+        monkeypatch.setattr(Noise, "comes_up", comes_up)
+        return asked
+
+    return toss
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads):
+    """Nothing is spent or written; what the message says would pass is started."""
+    asked = heads(refuse=False)
+    words = ("aggregate", votes, "--target-epsilon", 1.5, *SETTINGS, "--bound", "two-tail")
+    before = names(folder)
+    done = pate(*words, "--max-queries", 60, "--spend", RECORD)
+    assert done.exit_code == 5
+    assert "--min-pass 0.5; nothing was drawn or spent" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 2
+    assert (names(folder), asked) == (before, [])
+    rows = int(re.search(r"--max-queries (\d+)", done.stderr)[1])
+    assert 1 <= rows < 60
+    assert pate(*words, "--max-queries", rows, "--no-record").exit_code == 0
+    assert len(asked) == 1
+    anyway = ("--min-pass", 0, "--no-record", "--force")
+    assert pate(*words, "--max-queries", 60, *anyway).exit_code == 0
+    warned = json.loads(pate(*words, "--max-queries", 60, "--dry-run").stdout)["warnings"]
+    assert "would not start" in warned[0]
+
+
+def test_no_byte_of_a_label_leaves_on_a_refusal(pate, votes, heads):
+    heads(refuse=True)
+    words = ("--target-epsilon", 1.5, *SETTINGS, "--bound", "two-tail", "--max-queries", 60)
+    to = ("-o", "-", "--format", "csv", "--report", "report.json", "--no-record", "--min-pass", 0)
+    done = pate("aggregate", votes, *words, *to)
+    assert (done.exit_code, done.stdout) == (8, "")
+    assert json.loads(Path("report.json").read_text())["passed"] is False
+
+
+def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
+    heads(refuse=False)
+    words = ("aggregate", two_classes, "--spend", RECORD, "--force")
+    assert json.loads(pate(*words, "--budget", 1).stdout)["rounds"][0]["target"]["epsilon"] == 1.0
+    report = json.loads(pate(*words, "--budget", 2.5).stdout)
+    assert report["rounds"][0]["target"]["epsilon"] == 1.5
+    assert report["spent"]["epsilon"] <= 2.5
+    done = pate(*words, "--budget", 2.5)
+    assert done.exit_code == 5
+    assert "the budget is epsilon 2.5" in done.stderr
+    # With settings it is a limit, as ever.
+    assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5

@@ -11,15 +11,17 @@ from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.sensitivity import gnss_rdp, smooth_sensitivity
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.facts import report_of, stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
-from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan, failure_delta
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from refusals import refusal
 from runs import Given, charged, round_of
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
@@ -216,6 +218,40 @@ def test_absurd_smoothness_still_has_a_price_for_all_votes():
     cost = Cost(1e-5, draws=plan.draws).of_curves
     assert math.isfinite(cost.epsilon)
     assert 1.0 < cost.order < 1.0 + 1.0 / math.expm1(4.0)
+
+
+def test_failure_belongs_to_upper_releases_alone():
+    upper, none = (plan_of(kind, delta=1e-5) for kind in (UPPER, NONE))
+    assert upper.delta_shift == failure_delta(1e-5) == pytest.approx(1e-6)
+    assert none.delta_shift == 0.0
+    assert upper.shift > 0.0 == none.shift
+    assert (upper.publishes_draw, none.publishes_draw) == (True, False)
+    assert upper.draws == (upper,)
+    assert upper.rdp(9.0) == upper.release_rdp
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+        ({"order": 1.0}, "a Renyi order must be finite and above 1, got 1.0"),
+        ({"beta": math.nan}, "`beta` must be positive and finite, got nan"),
+        ({"sigma": 0.0}, "`sigma_release` must be positive and finite, got 0.0"),
+        (
+            {"order": 9.5, "beta": 0.06},
+            "beta=0.06 at order 9.5 has infinite privacy cost; beta must be below 0.0556128 at "
+            "this order, or the order below 8.84333 at this beta",
+        ),
+    ],
+)
+def test_what_is_out_of_range_is_refused(change, message):
+    assert refusal(ParameterError, plan_of, UPPER, **({"delta": 1e-5} | change)) == message
+
+
+@pytest.mark.parametrize("exponent", [1, 5, 9, 39])
+def test_the_chance_of_failure_is_printed_as_people_write_it(exponent):
+    delta = float(f"1e-{exponent}")
+    assert repr(failure_delta(delta)) == repr(float(f"1e-{exponent + 1}"))
 
 
 # One query, every histogram: guarantee (b) in full, with nothing sampled.

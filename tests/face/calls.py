@@ -7,7 +7,6 @@ numbers by meaning, and the hash of labels.
 from __future__ import annotations
 
 import json
-import os
 from functools import partial
 
 import numpy as np
@@ -76,18 +75,6 @@ def _refused(place, folder):
 def _confident(place, folder):
     given = pate.ConfidentGNMax(teachers=100, classes=4, threshold=70.0, sigma1=40.0, sigma2=20.0)
     return run(inputs.COUNTS, mechanism=given, **TEST)
-
-
-@call("a prior of classes")
-def _prior(place, folder):
-    return run(inputs.COUNTS, **CHEAP, prior=inputs.GUESSES, prior_weight="15 votes")
-
-
-@call("groups that count differently")
-def _groups(place, folder):
-    groups = pate.TeacherGroups(groups=inputs.WHO, weights=inputs.WEIGHTS.tolist())
-    about = {"layout": "labels", "classes": 4, "groups": groups}
-    return run(inputs.SAID, **about, **SAFE, **TEST)
 
 
 # Every way in: the same votes, so the same labels.
@@ -195,38 +182,6 @@ def _saved(place, folder):
 def _pandas(place, folder):
     frame = pate.aggregate(place / "counts.csv", **SAFE, **TEST).labels.to_pandas()
     return {"labels": meaning.labels(pa.Table.from_pandas(frame, preserve_index=False))}
-
-
-def _ledgers():
-    kept = {"order": 8.0, "release": "none", "keep_ledger": True, **TEST}
-    first = pate.aggregate(inputs.COUNTS, "gnmax", sigma2=40.0, max_queries=20, **kept)
-    second = pate.aggregate(inputs.COUNTS, **SAFE, max_queries=30, **kept)
-    return [first.ledger, second.ledger]
-
-
-@call("release: of ledgers, for all votes")
-def _all_votes(place, folder):
-    found = pate.release(_ledgers(), release="none", **TEST)
-    return meaning.numbers("report", found.report.to_dict())
-
-
-@call("record: of an ensemble")
-def _ensemble(place, folder):
-    os.environ["XDG_STATE_HOME"] = str(folder)
-    done = pate.aggregate(inputs.COUNTS, "gnmax", sigma2=40.0, ensemble="clinics")
-    spent = meaning.numbers("spent", pate.spent(ensemble="clinics").to_dict())
-    return meaning.numbers("report", done.report.to_dict()) | {"record": spent}
-
-
-@call("session: counts")
-def _session(place, folder):
-    given = {"teachers": 100, "classes": 4, "mechanism": "gnmax", "sigma2": 40.0}
-    with pate.Session(**given, target_epsilon=2.0, **TEST) as session:
-        first = session.ask(inputs.COUNTS[0], id="q00")
-        again = session.ask(inputs.COUNTS[0], id="q00")
-        more = session.ask_all([pate.Ask(inputs.COUNTS[row], id=f"q{row:02d}") for row in (1, 2)])
-        report = meaning.numbers("report", session.report().to_dict())
-        return {"label": [first, again, *more], "remaining": session.remaining, "report": report}
 
 
 @call("session: until all is spent")

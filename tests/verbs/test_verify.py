@@ -17,7 +17,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from forgeries.forge import leaves, put
+from forgeries.forge import leaves, others, put
 from pate_cli.core.errors import PateError, ReportError, UsageError
 from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.cost import Cost
@@ -366,3 +366,33 @@ def test_no_curve_is_made_of_what_is_only_claimed(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(data | {"statements": claimed}))
     with pytest.raises(UsageError, match="no worst-case guarantee, so there is no curve: Nothing"):
         pate.rdp_curve(tmp_path / "r.json", orders=[4.0])
+
+
+KINDS = ("gnmax", "passed", "refused", "upper", "groups", "kept", "account")
+
+
+def found_of(data):
+    """What is said of a report in words, and what is checked of it; None if it is refused."""
+    try:
+        return explained(data), of(data)
+    except PateError:
+        return None
+
+
+@pytest.mark.parametrize("kind", some(KINDS, 4))
+def test_a_forged_leaf_is_told_as_no_promise(kind):
+    whole = reports.made(kind)[0].to_dict()
+    told = found_of(whole)
+    assert told[0].promised
+    forged = 0
+    for path, value in some(list(leaves(whole)), 8):
+        found = found_of(put(whole, path, next(iter(others(value)), None)))
+        if found is None:
+            continue
+        words, checked = found
+        assert words.promised is checked.holds, path
+        assert words.failed == tuple(name for name in checked.failed if name != "promise")
+        if words.failed:
+            assert [section.title for section in words.sections] == ["Nothing is promised"]
+            forged += 1
+    assert forged > 3

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -111,3 +112,37 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     assert "the budget is epsilon 2.5" in done.stderr
     # With settings it is a limit, as ever.
     assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
+
+
+def test_a_target_of_several_labels_asks_whole_queries(pate, folder):
+    random = np.random.default_rng(12)
+    chances = random.choice([0.05, 0.9], size=(40, 1, 3))
+    np.save(folder / "ballots.npy", (random.random((40, 25, 3)) < chances).astype(np.uint8))
+    words = ("--layout", "multilabel", "--label-names", "mild,big,new", "-o", "l.jsonl")
+    done = pate("aggregate", "ballots.npy", *words, "--seed", 5, "--target-epsilon", 3)
+    queries = json.loads(done.stdout)["queries"]
+    assert 0 < queries < 120
+    assert queries % 3 == 0
+
+
+# 10 * (60 * 5 * cell + 10^4 * 2^-64) * (1 + e^10), rounded up to two digits; cells of 2^-53 last.
+LEAST = {"confident": 1.3e-10, "gnmax": 1.3e-10, "lnmax": 1.3e-10, "sparse-vector": 7.5e-9}
+# So little noise that the labels cost more than 10.
+NOISY = {"confident": ["--sigma2", 1], "gnmax": ["--sigma2", 1]}
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, leftovers, name):
+    least = LEAST[name]
+    words = ["aggregate", votes, "--mechanism", name, *NOISY.get(name, []), "--delta"]
+    for delta, more in ((1e-15, []), (0.99 * least, ["--dry-run"])):
+        line = refused(pate(*words, delta, *more), 2)
+        assert line == (
+            f"pate: --delta must be at least {least:g} for 60 queries over 4 classes, got "
+            f"{delta:g}: noise in floating-point numbers adds to delta, which matters below "
+            "this value"
+        )
+    assert leftovers() == []
+    assert pate(*words, least, "--dry-run").exit_code == 0
+    line = refused(pate(*words, 1e-15, "--max-queries", 20, "--dry-run"), 2)
+    assert "for 20 queries over 4 classes" in line

@@ -141,3 +141,16 @@ def test_a_wrong_command_is_one_line_too(pate, refused):
     line = "no such command 'agregate'; did you mean 'aggregate'? pate --help tells more"
     refused(pate("agregate", "x.npy"), 2, line)
     refused(pate("--frob"), 2, "no such option: --frob; pate --help tells more")
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (".", ". is not empty; name a new folder for the demo"),
+        ("mine.txt", "mine.txt: File exists; nothing was released"),
+    ],
+)
+def test_a_demo_is_written_into_a_folder_of_its_own(pate, refused, folder, place, line):
+    (folder / "mine.txt").write_text("mine")
+    assert refused(pate("demo", place), 6).endswith(line)
+    assert (folder / "mine.txt").read_text() == "mine"

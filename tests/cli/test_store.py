@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import fold
 from slices import whole
 
@@ -149,22 +148,3 @@ def test_a_report_on_a_store_is_explained_and_verified(store, pate):
     assert (gone.exit_code, gone.stdout) == (3, "")
     assert gone.stderr == f"pate: s3://{bucket}/gone.json: no such file or folder\n"
     assert "sesame" not in told.stderr + found.stdout + found.stderr
-
-
-def test_votes_on_a_store_that_change(store, pate, monkeypatch):
-    address, client, bucket, _ = store
-    monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
-    label = ConfidentGNMax.label
-
-    def changing(self, *given):
-        table = pq.read_table(f"{bucket}/votes/part-0.parquet", filesystem=client)
-        pq.write_table(table.slice(1), f"{bucket}/votes/part-0.parquet", filesystem=client)
-        return label(self, *given)
-
-    monkeypatch.setattr(ConfidentGNMax, "label", changing)
-    done = pate("aggregate", address("votes"), "-o", "labels.csv", *NOISE)
-    assert done.exit_code == 3
-    part = f"s3://{bucket}/votes/part-0.parquet"
-    line = f"pate: {part}: the file changed while it was read; run again"
-    assert done.stderr.splitlines()[-1] == line
-    assert not Path("labels.csv").exists()

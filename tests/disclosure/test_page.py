@@ -19,7 +19,7 @@ from pate_cli.disclosure.explain import explanation_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.verification import FAILED, OPEN, Check
+from pate_cli.disclosure.verification import FAILED, Check
 from slices import some
 
 EMPTY = {"meta"}
@@ -155,11 +155,6 @@ def test_what_failed_a_check_has_nothing_to_sign_and_no_words_of_its_own(kind):
         assert word not in page.text
 
 
-def test_what_nobody_can_check_is_said():
-    told = read(made(), Check("the random draw", OPEN, "its chance is secret")).text
-    assert "The random draw: its chance is secret." in told
-
-
 @pytest.mark.parametrize("words", HOSTILE)
 def test_words_of_the_reader_are_texts(words):
     """A title and a unit, on the page and in the terminal; the numbers stay what they are."""
@@ -179,15 +174,6 @@ def test_a_page_names_the_report_by_its_hash(tmp_path):
     content = (tmp_path / "report.json").read_bytes()
     assert hashlib.sha256(content).hexdigest() in read(made()).text
     assert pate.explain(tmp_path / "report.json").to_html() == pate.explain(made()).to_html()
-
-
-def test_a_page_is_saved_by_its_suffix(tmp_path):
-    found = pate.explain(made())
-    for name in ("page.html", "page.HTM"):
-        found.save(tmp_path / name)
-        assert (tmp_path / name).read_text(encoding="utf-8") == found.to_html()
-    found.save(tmp_path / "page.json")
-    assert (tmp_path / "page.json").read_text().startswith("{")
 
 
 # --- the runs ------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ Only labels may differ, and what is computed from them or sanitized: that is wha
 from __future__ import annotations
 
 import contextlib
-import csv
 import getpass
 import io
 import json
@@ -28,6 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from typer.testing import CliRunner
 
+from face import meaning
 from pate_cli.cli.app import app
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
@@ -266,28 +266,18 @@ def follows_from_the_draw(report):
 
 def read_labels(name, content):
     """Ids, labels, sources and metadata of a file of labels."""
-    if name.endswith(".parquet"):
-        table = pq.read_table(io.BytesIO(content))
-        ids, labels, sources = (column.to_pylist() for column in table.columns)
-        metadata = json.loads(table.schema.metadata[b"pate"])
-    elif name.endswith(".npy"):
-        labels = np.load(io.BytesIO(content)).tolist()
-        # The file has neither: any will do to write it again.
-        ids, metadata = list(range(len(labels))), {}
+    path, metadata = Path(Path(name).name), {}
+    path.write_bytes(content)
+    rows = list(meaning.rows_of(path))
+    if path.suffix == ".npy":  # which has neither ids nor sources: any will do to write it again
+        ids, labels = list(range(len(rows))), rows
         sources = ["none" if label == NO_LABEL else "teachers" for label in labels]
     else:
-        text = content.decode()
-        rows = (
-            [json.loads(line) for line in text.splitlines()]
-            if name.endswith(".jsonl")
-            else list(csv.DictReader(io.StringIO(text)))
-        )
-        ids, labels, sources = (
-            [row[key] for row in rows] for key in ("query_id", "label", "source")
-        )
-        metadata = {}
-        if all(str(query).isdigit() for query in ids):
-            ids = [int(query) for query in ids]
+        ids, labels, sources = zip(*(row.values() for row in rows), strict=True)
+    if path.suffix == ".parquet":
+        metadata = json.loads(pq.read_schema(path).metadata[b"pate"])
+    if all(str(query).isdigit() for query in ids):
+        ids = [int(query) for query in ids]
     numbers = [NO_LABEL if label in (None, "") else int(label) for label in labels]
     return np.array(ids), np.array(numbers, dtype=np.int32), np.array(sources), metadata
 

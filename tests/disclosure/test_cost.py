@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, ReportError
@@ -262,15 +262,6 @@ def done_of(settings, answers=None):
     return Round.of(settings, answers=settings.max_answers if answers is None else answers)
 
 
-def test_a_composition_costs_itself():
-    settings = told(STABILITY, queries=40, delta=DELTA)
-    cost = STABILITY.privacy(40, DELTA)
-    own = Cost.of(settings).own
-    assert (own.epsilon, own.delta, own.method) == (
-        round_up(cost.epsilon), cost.delta, cost.method,
-    )  # fmt: skip
-
-
 def test_a_drawn_epsilon_comes_first_where_it_is_the_smaller():
     settings = told(GROUPED, queries=40, max_answers=30, delta=DELTA, sanitizer=UPPER)
     worst = Cost.of(settings).own.epsilon
@@ -368,9 +359,3 @@ def test_external_parts_add_to_epsilon_and_to_delta_but_not_to_the_labels():
     assert report.data_independent.labels_epsilon == alone
     assert report.epsilon == pytest.approx(alone + 0.5, abs=2e-4)
     assert {group.delta for group in report.groups} == {report.delta}
-
-
-def test_the_cost_of_given_votes_is_never_above_the_worst_case():
-    worst = Cost(DELTA, (Rows(GROUPED, 40, 30),)).own
-    assert worst.least(worst.epsilon + 1.0) == worst.epsilon
-    assert worst.least(0.1) == 0.1

@@ -229,17 +229,6 @@ def interrupted(*_args, **_told):
     raise KeyboardInterrupt
 
 
-def test_sessions_of_two_ensembles_are_two(home):
-    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
-    with pate.Session(ensemble="october", **given) as session:
-        session.ask([40, 0], id="a")
-    for _ in range(2):
-        with pate.Session(ensemble="november", disjoint_from="october", **given) as session:
-            session.ask([40, 0], id="a")
-            assert session.asked == 1
-    assert pate.spent(ensemble="october").total.epsilon == session.rule.epsilon
-
-
 def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
 

@@ -132,17 +132,6 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
     assert bound.epsilon == pytest.approx(votes + draw + conversion, abs=1.1e-4)
 
 
-def test_release_none_publishes_the_bound_for_all_votes_alone():
-    ledger, plan = make_ledger(delta=1e-5), plan_of(NONE, delta=1e-5)
-    report = released(ledger, plan, Given(math.nan, private=False))
-    assert report.sanitized is None
-    assert report.epsilon == report.data_independent.epsilon
-    assert report.data_independent.epsilon == report.data_independent.labels_epsilon
-    assert report.private  # no noise was drawn here, so its source does not matter
-    held = {one.id: one.holds for one in report.statements}
-    assert held == {"all-votes": True}
-
-
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     plan = plan_of(UPPER, delta=1e-5)
     fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5, drew=plan)
@@ -161,17 +150,6 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     quiet = released(spent, replace(plan, kind=NONE), Given(0.0, private=True))
     assert quiet.epsilon == pytest.approx(once.data_independent.epsilon, abs=1.1e-4)
     assert quiet.epsilon > quiet.data_independent.labels_epsilon
-
-
-def test_rounds_compose_into_one_release(quick):
-    plan = plan_of(UPPER, delta=1e-5)
-    first, second = make_ledger(delta=1e-5), make_ledger(delta=1e-5, rdp=0.2, level=0.001, name="b")
-    report = released(first + second, plan, Given(1.0, private=True))
-    epsilon, sd, shift = truth(first + second, plan)
-    assert report.sanitized == pytest.approx(epsilon + shift + sd, abs=1e-4)
-    assert (report.queries, report.answers, report.max_answers) == (200, 82, 120)
-    assert report.mechanism == {"name": "composition", "rounds": 2}
-    assert len(report.rounds) == 2
 
 
 def numbers_and_texts(value):

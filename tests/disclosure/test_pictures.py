@@ -66,9 +66,7 @@ def test_a_picture_of_votes_says_that_it_is_secret_and_all_name_their_axes(name)
     title = drawn.get_title(loc="left").splitlines()
     assert title[1:] == ["secret: not releasable"] * (name in ("cost", "sensitivity"))
     assert drawn.get_xlabel()
-    for axes in drawn.figure.axes:
-        assert axes.get_ylabel()
-        assert axes.yaxis.label.get_size() == 13.0
+    assert all(axes.get_ylabel() for axes in drawn.figure.axes)
     encode_picture(drawn, "x.png")
     (legend,) = drawn.figure.legends
     box, canvas = legend.get_window_extent(), drawn.figure.bbox

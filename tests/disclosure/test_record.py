@@ -130,13 +130,6 @@ def test_an_outcome_is_noted_once_and_a_run_that_never_was_is_struck_out(place):
     assert len(place.read_text().splitlines()) == 5
 
 
-def test_the_lines_are_json_that_anybody_reads(place):
-    RecordFile(place).enter(LABELLED)
-    first, second = map(json.loads, place.read_text().splitlines())
-    assert (first["kind"], first["version"]) == ("pate-spend-record", 1)
-    assert second["enter"]["epsilon"] == LABELLED.epsilon
-
-
 @pytest.mark.parametrize(
     "event",
     [

@@ -81,25 +81,29 @@ def test_a_number_that_json_does_not_have_is_never_written(value):
         broken.to_json()
 
 
-def test_the_worst_case_of_several_rounds_names_its_premise():
-    one, two = (report_of(ReleaseKind.NONE, names=names).summary for names in ("a", "ab"))
-    assert "fixed beforehand" not in one
-    assert (
-        "whatever the votes were, if the mechanisms, queries and caps of all rounds were fixed"
-        in two
-    )
+WHATEVER = "it holds whatever the votes were"
+FIXED = "if the mechanisms, queries and caps of all rounds were fixed beforehand"
 
 
-def test_words_match_numbers():
-    upper, none = (report_of(kind) for kind in DRAWN)
-    for report in (upper, none):
-        assert report.summary.startswith(f"epsilon {report.epsilon:.4f} at delta 1e-05")
-        assert "one teacher" in report.adjacency
-    assert repr(none) == f"<Report: {none.headline()}>"
-    assert "a sanitized bound" in upper.summary
-    assert "holds whatever the votes" in none.summary
-    assert none.covers == "all labels; earlier runs are not tracked"
-    assert upper.covers == "all labels and the sanitized epsilon; earlier runs are not tracked"
+@pytest.mark.parametrize(
+    ("kind", "names", "summary", "covers"),
+    [
+        (ReleaseKind.NONE, "a", f"; {WHATEVER}.", "all labels"),
+        (ReleaseKind.NONE, "ab", f"; {WHATEVER}, {FIXED}.", "all labels"),
+        (
+            ReleaseKind.UPPER,
+            "a",
+            ", a sanitized bound for these votes, as statement released-epsilon says.",
+            "all labels and the sanitized epsilon",
+        ),
+    ],
+)
+def test_words_match_numbers_and_name_their_premise(kind, names, summary, covers):
+    report = report_of(kind, names=names)
+    assert report.summary == f"epsilon {report.epsilon:.4f} at delta 1e-05{summary}"
+    assert report.covers == f"{covers}; earlier runs are not tracked"
+    assert "one teacher" in report.adjacency
+    assert repr(report) == f"<Report: {report.headline()}>"
 
 
 def test_rounds_for_different_neighbours_have_no_report():
@@ -157,60 +161,40 @@ def refused(text, match):
     assert line.startswith("r.json ")
 
 
-def data_of(kind="stability"):
-    return reports.made(kind)[0].to_dict()
-
-
-@pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, None, "1", 1.0, True, [1]])
-def test_other_versions_are_refused(version):
-    refused(json.dumps(data_of() | {"schema_version": version}), "schema version")
-
-
-def test_secrets_are_called_so(tmp_path):
-    done = pate.aggregate(
-        reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, release="upper", seed=1
-    )
-    record = pate.release(done.ledger, release="none", seed=2, again=True).record
-    refused(done.ledger.to_json(), "is a ledger, which is SECRET")
+def test_another_document_is_called_what_it_is():
+    known = reports.made("stability")[0].to_dict()
+    for version in (0, SCHEMA_VERSION + 1, None, "1", 1.0, True, [1]):
+        refused(json.dumps(known | {"schema_version": version}), "schema version")
+    for other in ({}, [], 3, None, "text", {"releasable": True}, {"kind": "pate-other"}):
+        refused(json.dumps(other), "is not a report: give the file that --report wrote")
+    given = (reports.votes(), "gnmax")
+    quoted = pate.quote(*given, **reports.SHAPE)
+    refused(quoted.to_json(), "is a quote of --dry-run, which released nothing")
+    ledger = pate.aggregate(*given, **reports.SHAPE, keep_ledger=True, seed=1).ledger
+    refused(ledger.to_json(), "is a ledger, which is SECRET")
+    record = pate.release(ledger, release="none", seed=2).record
     refused(record_files.content(record).decode(), "is a record; pate spent shows it")
 
 
-def test_a_quote_is_no_report():
-    quoted = pate.quote(reports.votes(), "gnmax", **reports.SHAPE)
-    refused(quoted.to_json(), "is a quote of --dry-run, which released nothing")
-
-
-def test_other_json_is_no_report():
-    for other in ({}, [], 3, None, "text", {"releasable": True}, {"kind": "pate-other"}):
-        refused(json.dumps(other), "is not a report: give the file that --report wrote")
-
-
-def test_no_part_of_a_report_is_one():
+def test_what_is_damaged_is_refused_by_what_is_wrong(tmp_path):
     text = reports.made("stability")[0].to_json()
+    cut, data = "or is damaged: it is not valid JSON; give the file that", json.loads(text)
     for end in range(0, len(text.rstrip()), 97):
-        refused(
-            text[:end], "or is damaged: it is not valid JSON; give the file that --report wrote"
-        )
-    refused(text + "{}", "not valid JSON")
-    refused(b"\xff\xfe\x00", "not valid JSON")
-    refused("[" * 100_000, "not valid JSON")
-    refused(" " * ((1 << 26) + 1), "has over 64 MB, more than any file of its kind")
-    refused(text.replace('"delta": 1e-05', '"delta": NaN', 1), "a number that is not finite")
-
-
-def test_what_contradicts_the_schema_is_named():
-    data = data_of()
-    refused(json.dumps(data | {"rdp": [1.0]}), "has an unknown field 'rdp'")
-    refused(json.dumps(data | {"epsilon": "1"}), "epsilon must be a finite number")
-    refused(json.dumps(data | {"queries": 3.0}), "queries must be a whole number")
-    refused(json.dumps(data | {"rounds": {}}), "rounds must be a list")
-    refused(json.dumps(data | {"releasable": False}), "`releasable` contradicts `private`")
-    del data["data_independent"]["order"]
-    refused(json.dumps(data), "data_independent has no field 'order'")
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ReportError, match=r"cannot read .*none\.json"):
-        read_report(tmp_path / "none.json")
-    with pytest.raises(ReportError, match="cannot read"):
-        read_report(tmp_path)
+        refused(text[:end], cut)
+    for damaged, said in (
+        (text + "{}", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        (" " * ((1 << 26) + 1), "has over 64 MB, more than any file of its kind"),
+        (text.replace('"delta": 1e-05', '"delta": NaN', 1), "a number that is not finite"),
+        (data | {"rdp": [1.0]}, "has an unknown field 'rdp'"),
+        (data | {"epsilon": "1"}, "epsilon must be a finite number"),
+        (data | {"queries": 3.0}, "queries must be a whole number"),
+        (data | {"rounds": {}}, "rounds must be a list"),
+        (data | {"releasable": False}, "`releasable` contradicts `private`"),
+        (data | {"data_independent": {}}, "data_independent has no field"),
+    ):
+        refused(json.dumps(damaged) if isinstance(damaged, dict) else damaged, said)
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(ReportError, match="cannot read"):
+            read_report(path)

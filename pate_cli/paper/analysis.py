@@ -229,5 +229,5 @@ class PublishedAnalysis:
         account = PublishedAccount(mechanism, own)
         for kept in votes.over(mechanism, OnCounts(account.keep)):
             account.add(kept)
-        verdicts = (asdict(account.verdict),)
-        return Sensitivity.of(account.price, own, mechanism, queries=queries, conditions=verdicts)
+        parameters, verdicts = mechanism.parameters(), (asdict(account.verdict),)
+        return Sensitivity(account.price, own, parameters, queries, np.zeros(0), verdicts)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.few_votes import Few, costliest, touched
+from pate_cli.accounting.few_votes import CostSum, Few, costliest, touched
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
@@ -598,13 +598,14 @@ def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float, few: Few
 ) -> tuple[int, float, float, Floats]:
     """Return how many rows give the wanted expected answers, and the sums of `_seen` over them."""
-    asked, expected, agreeing, parts = 0, 0.0, 0.0, []
+    asked, expected, agreeing, total = 0, 0.0, 0.0, CostSum(few, TIGHT_ORDERS.size)
     for seen in votes.over(mechanism, OnCounts(_seen)):
         missing = wanted - expected - 1e-9
         taken = seen[:, : int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1]
         asked, expected = asked + taken.shape[1], expected + float(taken[0].sum())
         agreeing += float(taken[1].sum())
-        parts.append(_that_count(few, {"rdp": taken[2:]}))
+        if isinstance(mechanism, ScoredMechanism):
+            total.add(taken[2:], np.ones(taken.shape[1], dtype=np.int64))
         if expected >= wanted - 1e-9:
             break
-    return asked, expected, agreeing, _added(few, parts)["rdp"]
+    return asked, expected, agreeing, total.total

@@ -68,6 +68,8 @@ _CELLS, _TOWARDS_RIVAL, _MOST_TOWARDS = 40, 0.1, 0.5
 # a record may go to different classes.
 _WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
 _WORST_GAPS = np.linspace(0.0, 12.0, 97)
+# The log probability of an event that does not happen; minus infinity would not be a number later.
+_NEVER = -1e300
 
 
 def _to(distances: Floats, at: Floats) -> Floats:
@@ -142,55 +144,68 @@ def _moves(
     orders: Floats,
 ) -> Floats:
     """Return costs of one vote between the classes of each pair, [orders, size, size], nats."""
-    x, y = np.arange(size)[:, None], np.arange(size)[None, :]
+    places, order = np.arange(size), orders[:, None, None]
+    x, y = places[:, None], places[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
     gaps = np.arange(1 - size, size) * (step / noise)
+    wins = _log_coin(gaps), _log_coin(gaps - 2.0 / noise)
+    # The largest count is x, which loses a vote, or y, which gains one.
+    loses = step * x - 1.0 > step * y + 1.0
+    counts: Floats = step * places.astype(np.float64)
+    same, down, up = (_log_test(settings, record, counts + by) for by in (0.0, -1.0, 1.0))
+    tests = same[:, np.maximum(x, y)], np.where(loses, down[:, x], up[:, y])
     worst = np.zeros((orders.size, size, size))
-    at = orders[:, None]
-    for back in (False, True) if two_classes else (False,):
-        moment = np.logaddexp(*_coin(gaps, gaps - 2.0 / noise, at, back))[:, x - y + size - 1]
-        v, moved = step * np.maximum(x, y), np.maximum(step * x - 1.0, step * y + 1.0)
-        moment = _tested(settings, record, v, moved, orders[:, None, None], moment, back)
-        worst = np.maximum(worst, moment / (orders - 1.0)[:, None, None])
+    for first, last in ((0, 1), (1, 0)) if two_classes else ((0, 1),):
+        argmax = np.logaddexp(*_moments(wins[first], wins[last], orders[:, None]))
+        moment = argmax[:, x - y + size - 1]
+        passed, failed = _moments(tests[first], tests[last], order)
+        worst = np.maximum(worst, np.logaddexp(failed, passed + moment) / (order - 1.0))
     worst = np.maximum(worst, np.swapaxes(worst, 1, 2))
     return np.where((x + y) * step < most + step, worst, 0.0) if two_classes else worst
 
 
 def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Floats:
     """Return the largest cost of a pair whose test and argmax both move the worst way, [orders]."""
-    at, v = orders[:, None], np.arange(most + 1.0)
-    noise = np.sqrt(2.0) * settings.sigma2 / record
+    order, noise = orders[:, None], np.sqrt(2.0) * settings.sigma2 / record
+    counts = np.arange(-1.0, most + 2.0)
     # The accountant's worst case of an answer alone is that of any number of votes.
-    gap = np.maximum(2.0 * v - most, 0.0) if settings.sigma1 else _WORST_GAPS * noise
-    moment, *others = (np.logaddexp(*_coin(gap / noise, (gap + by) / noise, at)) for by in (-2, 2))
-    moment = np.maximum(moment, *others)
-    tested = [_tested(settings, record, v, v + by, at, moment) for by in (-1.0, 0.0, 1.0)]
+    gap = np.maximum(2.0 * counts[1:-1] - most, 0.0) if settings.sigma1 else _WORST_GAPS * noise
+    wins = _log_coin(gap / noise)
+    moved = [_moments(wins, _log_coin((gap + by) / noise), order) for by in (-2.0, 2.0)]
+    moment = np.maximum(*(np.logaddexp(*each) for each in moved))
+    if not settings.sigma1:
+        return moment.max(axis=1) / (orders - 1.0)
+    tests = _log_test(settings, record, counts)
+    same, tested = tests[:, 1:-1], []
+    for other in (tests[:, :-2], same, tests[:, 2:]):
+        passed, failed = _moments(same, other, order)
+        tested.append(np.logaddexp(failed, passed + moment))
     return np.max(tested, axis=(0, 2)) / (orders - 1.0)
 
 
-def _tested(
-    settings: Tuning,
-    record: int,
-    v: Floats,
-    moved: Floats,
-    order: Floats,
-    moment: Floats,
-    back: bool = False,
-) -> Floats:
-    """Return the log moment of test and argmax, from that of the argmax; counts are in records."""
+def _log_test(settings: Tuning, record: int, counts: Floats) -> Floats:
+    """Return log probabilities that a largest count passes the test, and that it fails, [2, ...].
+
+    Counts are in records. Without a test, every count passes.
+    """
     if settings.threshold is None or settings.sigma1 is None:
-        return moment
-    z, moved_z = ((x * record - settings.threshold) / settings.sigma1 for x in (v, moved))
-    passed, failed = _coin(z, moved_z, order, back)
-    return np.logaddexp(failed, passed + moment)
+        return np.multiply.outer([0.0, _NEVER], np.ones(counts.shape))
+    return _log_coin((counts * record - settings.threshold) / settings.sigma1)
 
 
-def _coin(z: Floats, moved: Floats, order: Floats, back: bool = False) -> tuple[Floats, Floats]:
-    """Return logs of p^λ p'^{1−λ} for both sides of the coins Φ(z) and Φ(z'), or in reverse."""
-    if back:
-        z, moved = moved, z
-    heads = order * log_ndtr(z) + (1.0 - order) * log_ndtr(moved)
-    return heads, order * log_ndtr(-z) + (1.0 - order) * log_ndtr(-moved)
+def _log_coin(z: Floats) -> Floats:
+    """Return log Φ(z) and log Φ(−z), [2, ...]."""
+    return np.stack([log_ndtr(z), log_ndtr(-z)])
+
+
+def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
+    """Return logs of p^λ p'^{1−λ} for both sides of a coin, [2, orders, ...].
+
+    Args:
+        before, after: log p and log p' of both sides, [2, ...].
+        order: λ, which broadcasts against one side.
+    """
+    return order * before[:, None] + (1.0 - order) * after[:, None]
 
 
 def _grown(tables: Singles, steps: int) -> Singles:
@@ -316,7 +331,7 @@ class QueryCosts:
         reference = reference / max(float(reference.max()), 1e-100)
         centred = reference - (weights @ reference)[:, None]
         sd = np.sqrt(np.maximum((weights * centred**2).sum(axis=1), 1e-20))
-        skew = (weights * centred**3).sum(axis=1) / sd**3
+        skew = (weights * centred**2 * centred).sum(axis=1) / sd**3
         along = np.moveaxis(self.costs @ (weights * centred / sd[:, None]).T, -1, 0)
         nodes, number = _NODES[:, None, None], rows.astype(np.float64)
         factor = nodes + (nodes**2 - 1.0) * skew[:, None] / (6.0 * np.sqrt(number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from pate_cli.run.fold import AskedRows, OnCounts
 
 # The largest cost is shown up to this distance from the votes; a release test looks at 64.
 _NEAR = 256
-_NOWHERE = np.zeros(0)
 
 
 def price_votes(
@@ -55,7 +55,6 @@ class Sensitivity(Result):
     Attributes:
         price: cost and LS_d at the plan's order.
         plan: order and β, fixed without looking at the votes.
-        best: the best β and σ_SS for these votes.
         mechanism: the mechanism's public parameters.
         queries: the number of rows.
         within: u_d, the largest cost within each of the nearest distances, nats; empty in the
@@ -65,31 +64,20 @@ class Sensitivity(Result):
 
     price: Price
     plan: ReleasePlan
-    best: BestRelease | None
     mechanism: Mapping[str, Any]
     queries: int
     within: Floats
     conditions: tuple[Mapping[str, Any], ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        price: Price,
-        plan: ReleasePlan,
-        mechanism: ScoredMechanism,
-        *,
-        queries: int,
-        within: Floats = _NOWHERE,
-        conditions: tuple[Mapping[str, Any], ...] = (),
-    ) -> Sensitivity:
-        """Return the sensitivity with the best release by the plan's own conversion."""
-        best = best_release(
-            price,
-            order=plan.order,
-            delta=plan.delta,
-            conversion=plan.conversion(plan.delta - plan.delta_shift),
-        )
-        return cls(price, plan, best, mechanism.parameters(), queries, within, conditions)
+    @cached_property
+    def best(self) -> BestRelease | None:
+        """Return the best β and σ_SS for these votes; None if the β of the plan has no finite cost.
+
+        The ε of a release is computed by the conversion of the plan.
+        """
+        plan = self.plan
+        conversion = plan.conversion(plan.delta - plan.delta_shift)
+        return best_release(self.price, order=plan.order, delta=plan.delta, conversion=conversion)
 
     @property
     def smooth(self) -> float:

@@ -239,7 +239,7 @@ class VoteModel:
                 found = mechanism.scores(self.counts)
             else:
                 found, (rows, labels) = self._scores(sigma2, alone=False).copy(), self._overruled
-                won = _win_chance(np.asarray(dense(self.counts[rows])), labels, sigma2)
+                won = win_chance(np.asarray(dense(self.counts[rows])), labels, sigma2)
                 found[rows] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
             self._known[alone, sigma2] = found
         return self._known[alone, sigma2]
@@ -260,8 +260,14 @@ def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Hi
     return with_votes(counts, said.astype(np.int64), weight)
 
 
-def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
-    """Return the probability that a given class of each row has the largest noisy count, [rows]."""
+def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
+    """Return the probability that a given class of each row has the largest noisy count, [rows].
+
+    Args:
+        counts: votes, [rows, classes].
+        labels: the class of each row, [rows].
+        sigma: the standard deviation of the noise on each count, in votes.
+    """
     own = np.take_along_axis(counts, labels[:, None], axis=1)
     logs = log_ndtr((own - counts)[:, :, None] / sigma + _NODES)
     np.put_along_axis(logs, labels[:, None, None], 0.0, axis=1)

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UnreachableError
@@ -25,7 +24,7 @@ from pate_cli.disclosure.figures import shown
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of
-from pate_cli.planning.vote_model import PUBLIC_SEED
+from pate_cli.planning.vote_model import PUBLIC_SEED, win_chance
 
 # Shares of right votes, and the wanted share of right labels if 80% of the votes are right.
 _SHARES: Final = (0.6, 0.8, 0.95)
@@ -33,7 +32,7 @@ _USUAL, _GOOD = 0.8, 0.95
 # The rule of thumb: this many times √k/ε votes on a query make so many labels right.
 _THUMB: Final = 22.0
 _LEAST: Final = 1e-4  # the smallest ε above 0 that is shown
-_SIGMAS, _PRECISION, _ROWS, _NODES = (0.5, 1e6), 1e-3, 500, 40
+_SIGMAS, _PRECISION, _ROWS = (0.5, 1e6), 1e-3, 500
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,8 +116,11 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
     def epsilon(sigma: float) -> float:
         return Cost(delta, (Rows(mechanism(sigma), rows, rows, few),)).own.epsilon
 
+    def labels_right(share: float, votes: float) -> float:
+        return _labels_right(share, round(votes), classes, sigma)
+
     def good(votes: float) -> bool:
-        return labels_right(_USUAL, round(votes), classes, sigma) >= _GOOD
+        return labels_right(_USUAL, votes) >= _GOOD
 
     start = 20.0 * math.sqrt(few.votes / 40.0) / max(target, _LEAST)
     sigma = least(lambda s: epsilon(s) <= target, start=start, within=_SIGMAS, precision=_PRECISION)
@@ -135,22 +137,20 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
             f"{teachers} teachers are too few for labels that are mostly right at epsilon "
             f"{target:g}, even if all of them vote on each query"
         )
-    on_each = FewVotes(few.votes).on_each(teachers, queries)
+    on_each = min(teachers * few.votes // queries, teachers)
     told = keywords_of(mechanism(sigma), queries=queries, delta=delta, classes=classes)
     told["teachers"] = min(on_each + 1, teachers) if few.assigned else teachers
     told["votes_per_teacher"] = few.votes
-    right = {f"{each:g}": round(labels_right(each, on_each, classes, sigma), 4) for each in _SHARES}
+    right = {f"{each:g}": round(labels_right(each, on_each), 4) for each in _SHARES}
     command = line_of("VOTES", ["--assigned"] if few.assigned else [], told)
     noise = (delta, epsilon(sigma), sigma)
     return VoterPlan(teachers, few.votes, queries, *noise, on_each, right, thumb, enough, command)
 
 
-def labels_right(share: float, votes: int, classes: int, sigma: float) -> float:
-    """Return how often labels of gnmax are right, on average over made-up queries."""
+def _labels_right(share: float, votes: int, classes: int, sigma: float) -> float:
+    """Return how often labels of gnmax are right if this share of the votes is right."""
     random = np.random.default_rng(PUBLIC_SEED)
     right = random.binomial(votes, share, _ROWS)
     wrong = random.multinomial(votes - right, np.full(classes - 1, 1.0 / (classes - 1)))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    ahead = nodes[:, None, None] + (right[:, None] - wrong) / sigma
-    wins = np.exp(log_ndtr(ahead).sum(axis=2)).mean(axis=1)
-    return float(weights @ wins / weights.sum())
+    counts = np.column_stack([right, wrong]).astype(np.float64)
+    return float(win_chance(counts, np.zeros(_ROWS, dtype=np.int64), sigma).mean())

@@ -91,7 +91,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
             return paper.sensitivity(request.rows, scored, plan, queries=queries)
         numbers = {"order": plan.order, "beta": plan.beta}
         price, within = price_votes(request.rows, scored, **numbers, few=few)
-        return Sensitivity.of(price, plan, scored, queries=queries, within=within)
+        return Sensitivity(price, plan, scored.parameters(), queries, within)
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:

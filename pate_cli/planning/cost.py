@@ -1,17 +1,18 @@
 """Costs of given votes: by step, by order, by query, and under a target. SECRET.
 
-The tight cost of a query is one Rényi divergence of all its steps together. "threshold" is the cost
-of the test alone, and "argmax" is the rest. The published analysis may be used instead. Votes are
-read twice: for the total cost at every order, and for the cost of each query at the best order.
+The tight analysis computes one Rényi divergence of all steps of a query together. The step
+"threshold" is the cost of comparing the largest count with the threshold, and "argmax" is the rest
+of the cost. The analysis of the papers may be used instead. Votes are read twice: for the total
+cost at every order, and for the cost of each query at the best order.
 
-If teachers vote on few queries, only the costliest queries count, at every order: as many as one
-teacher can change. The cost of these is the one that a ledger or a release test would charge.
+If teachers vote on few queries, only the costliest queries count: as many as one teacher can
+change. They are chosen separately at every order. Ledgers and release tests charge the same cost.
 
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
-For a target, the result includes the pass probability, the smallest target and the largest number
-of rows. They are computed from the votes, so they are exact and not a forecast: a run over these
-rows would pass its release test with exactly this probability.
+For a target, the result includes the pass probability, the smallest target that would pass, and the
+largest number of rows that would pass. They are computed from the votes, so they are exact and no
+forecast: a run over the rows would pass its release test with the pass probability in the result.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ from pate_cli.votes.vote_file import VoteBatch
 TIGHT_ORDERS: Final = np.array(
     [1.5, 2, 2.5, 3, 3.5, *range(4, 17), *range(18, 33, 2), 36, 40, 48, 64, 96, 128, 256], float
 )
-"""Orders at which the tight cost is shown, unless the caller gives others."""
+"""The orders of the tight analysis, unless the caller gives other orders."""
 
 MOMENT_ORDERS: Final = tuple(float(order) for order in range(2, 10))
 """The 2017 paper computes the moments l = 1 … 8; moment l is Rényi order l + 1."""
 
 SAID: Final = ("silent", "agrees", "disagrees")
-"""What a public prior says about a query, compared with the teachers; see `Queries.said`."""
+"""Whether the guess of a public prior is the plurality of the teachers, or is missing."""
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS, _TINY = 20, float(np.finfo(float).tiny)
@@ -63,15 +64,17 @@ LIKELY: Final = 0.977
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Pass probabilities for which the smallest target is shown."""
 
-# The number of refusals depends on the threshold, and the threshold slightly on this number.
+# The number of refusals depends on the threshold, and the threshold slightly on the number of
+# refusals. So both are computed in turn, at most this many times.
 _ROUNDS = 6
 _COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
 # The number of states whose costs are computed at once.
 _AT_ONCE = 50_000
-# The smallest target is sought within this factor of the last guess, to a relative precision, at
-# most this many times.
+# The smallest target is searched within a factor of 64 of the last guess, to a relative precision
+# of 1e-4, at most 3 times.
 _WIDEST, _PRECISION, _TRIES = 64.0, 1e-4, 3
+# If rounding made the target too small, it is increased by this factor.
 _STEP = 1.001
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
@@ -79,7 +82,7 @@ Columns: TypeAlias = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class CostAnalysis:
-    """A way to charge queries and to convert the cost to ε: tight, or as published.
+    """An analysis: how the RDP cost of queries is computed, and how it is converted to ε.
 
     Attributes:
         name: the name of the analysis.
@@ -104,7 +107,7 @@ def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
 
 
 TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
-"""The sharp and sound analysis: Rényi divergences and the sharp conversion."""
+"""The sound analysis: exact Rényi divergences, or upper bounds, and the sharpest conversion."""
 
 
 def _steps_that_count(
@@ -114,15 +117,24 @@ def _steps_that_count(
     mechanism: ScoredMechanism,
     batch: VoteBatch,
 ) -> dict[str, Floats]:
-    """Return the cost of a batch by step, with one column for all queries or for each that counts.
+    """Return the costs of those queries of a batch that count, by step, [orders, columns], nats.
 
-    Arrays [orders, columns], nats.
+    Without a limit all queries count, and their sum is the only column. With a limit, each of the
+    costliest queries has a column.
     """
     return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
 
 
 def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
-    """Return costs [orders, queries] by step, summed, or of the costliest queries at each order."""
+    """Return the costs of those queries that count, by step, [orders, columns], nats.
+
+    Without a limit all queries count, and their sum is the only column. With a limit, each of the
+    costliest queries has a column.
+
+    Args:
+        few: the limit on the votes of one teacher; None if there is no limit.
+        steps: the cost of each query by step, [orders, queries], nats.
+    """
     if few is None:
         return {step: costs.sum(axis=1, keepdims=True) for step, costs in steps.items()}
     total = np.sum(list(steps.values()), axis=0)
@@ -131,7 +143,7 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
-    """Return the costs of all parts that count, summed, [orders] for each step, nats."""
+    """Return the sum of the costs of all queries that count, by step, [orders], nats."""
     found: dict[str, Floats] = {}
     for part in parts:
         every = {step: np.hstack([found[step], costs]) for step, costs in part.items() if found}
@@ -142,7 +154,7 @@ def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
 def _queries_of(
     analysis: CostAnalysis, order: float, mechanism: ScoredMechanism, batch: VoteBatch
 ) -> Columns:
-    """Return the queries of a batch at one order, as columns."""
+    """Return the queries of a batch with their costs at one order, as columns."""
     steps = analysis.steps(mechanism, batch.counts, np.array([order]))
     said = np.zeros(len(batch.counts), dtype=np.int64)
     if batch.alone is not None and batch.guesses is not None:
@@ -161,12 +173,12 @@ def _queries_of(
 def queries_at(
     analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, *, order: float
 ) -> Columns:
-    """Return every query with its cost at one order, all of them in memory. SECRET.
+    """Return every query with its cost at one order, as columns in memory. SECRET.
 
     Returns:
-        Columns, [queries] each: `query_id`; `plurality`, the largest count of votes;
-        `answer_probability`; `cost_…` of each step and the total `cost`, nats; and `said`, what a
-        prior says, as a place in `SAID`.
+        Columns, [queries] each. `query_id` is the id, `plurality` the largest count of votes, and
+        `answer_probability` the probability of an answer. `cost_…` is the cost of a step and `cost`
+        the total cost, in nats. `said` is an index into `SAID`, for the guess of a prior.
     """
     parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -174,22 +186,23 @@ def queries_at(
 
 @dataclass(frozen=True, repr=False)
 class VoteCost(Result):
-    """Cost of given votes, with the worst case beside it. SECRET.
+    """The cost of given votes, by order and by query, and their worst-case ε. SECRET.
 
     Attributes:
         analysis: `tight` or `paper`.
-        mechanism: the mechanism's public parameters.
+        mechanism: the public parameters of the mechanism.
         max_answers: k2, the public cap on answers.
         delta: δ.
         orders: Rényi orders, [orders].
-        steps: sums over queries that count by step of the mechanism, [orders] each, nats.
+        steps: the RDP cost of all queries that count, by step of the mechanism, [orders] each,
+            nats.
         by_orders: ε at each order, [orders], nats.
-        queries: every query at the best order, as `queries_at` has them.
-        worst_case: the worst-case ε of the labels alone.
-        target: the results for a target, if one was stated; see `measure_target`.
-        costliest_queries: how many queries count, if teachers vote on few; else None.
-        prior: whether a prior votes, too.
-        unmatched: votes in words that match no name; None if votes are not texts.
+        queries: every query with its cost at the best order, in the columns of `queries_at`.
+        worst_case: the worst-case ε of the labels, if no sanitized ε is released.
+        target: the result of `measure_target`; None without a target.
+        costliest_queries: how many queries count if teachers vote on few queries; else None.
+        prior: whether a public prior votes, too.
+        unmatched: votes in words that match no class name; None if votes are not texts.
     """
 
     analysis: Analysis
@@ -208,43 +221,47 @@ class VoteCost(Result):
 
     @property
     def rdp(self) -> Floats:
-        """Return the cost of all queries that count at each order, [orders], nats."""
+        """Return the RDP cost of all queries that count, at each order, [orders], nats."""
         return np.sum(list(self.steps.values()), axis=0)
 
     @property
     def order(self) -> float:
-        """Return the order at which ε is least."""
+        """Return the order with the smallest ε."""
         return float(self.orders[np.argmin(self.by_orders)])
 
     @property
     def epsilon(self) -> float:
-        """Return ε for these votes, nats; under the tight analysis it is at most the worst case.
+        """Return ε for these votes, nats.
 
-        The ε of the published analysis is returned as published.
+        The ε of the tight analysis is never above the worst-case ε. The ε of the paper's analysis
+        may be.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
 
     @property
     def order_at_edge(self) -> bool:
-        """Return whether the best order is the first or last of several; more orders may help."""
+        """Return whether the best order is the smallest or the largest of several orders.
+
+        With smaller or larger orders, ε may then be smaller.
+        """
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
 
     @property
     def expected_answers(self) -> float:
-        """Return the expected number of answers."""
+        """Return the expected number of answers of all queries."""
         return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Return quantiles of the cost of a query by level, linear between queries, nats."""
+        """Return quantiles of the cost of a query, nats, by level; queries are interpolated."""
         values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
     def histogram(self) -> list[dict[str, Any]]:
-        """Return bins of queries by plurality: their number, answers and cost.
+        """Return the queries in bins by plurality: their number, answers and cost.
 
-        This is Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
+        These are the numbers of Figure 5 of the ICLR 2018 paper. Empty bins are left out.
         """
         most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
         edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
@@ -261,11 +278,11 @@ class VoteCost(Result):
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Return queries, expected answers and share of the cost, by the guess of the prior."""
+        """Return the queries, their answers and their share of the cost, by the prior's guess."""
         return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
-        """Return the number of these queries, their expected answers, and their share of cost."""
+        """Return the number of some queries, their expected answers, and share of the cost."""
         cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
@@ -274,7 +291,7 @@ class VoteCost(Result):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return costs by step, by order and in bins of queries; JSON-ready."""
+        """Return the costs by step, by order and in bins of queries, ready for JSON."""
         worst, few = self.worst_case, self.costliest_queries
         return {
             "schema_version": 1,
@@ -308,25 +325,27 @@ class VoteCost(Result):
         }
 
     def columns(self) -> Columns:
-        """Return one row per query, at the best order."""
+        """Return a table with one row for each query, with its cost at the best order."""
         return {name: values for name, values in self.queries.items() if name != "said"}
 
     def said(self) -> Said:
-        """Return its lines and tables."""
+        """Return the lines and tables that show the costs to people."""
         return words.of_cost(self.to_dict())
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the cost of queries on matplotlib Axes, and return the Axes. SECRET.
 
+        The extra `plot` must be installed.
+
         Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
+            axes: the Axes to draw on; if left out, new Axes are made.
         """
         from pate_cli.disclosure.pictures import draw_cost
 
         return draw_cost(self, axes)
 
     def headline(self) -> str:
-        """Return ε and the expected number of answers."""
+        """Return ε, δ and the expected number of answers in one line."""
         return (
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g} for "
             f"{self.expected_answers:.1f} expected answers"
@@ -345,17 +364,18 @@ def measure_cost(
     target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
-    """Compute the cost of votes at some orders, and of every query at the best order. SECRET.
+    """Return the cost of votes at some orders, and of every query at the best order. SECRET.
 
     Args:
         votes: the rows that are asked.
         mechanism: the aggregator.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
-        max_answers: k2, the public cap on answers; none if left out.
-        analysis: how queries are charged.
+        max_answers: k2, the public cap on answers; None without a cap.
+        analysis: how costs are computed and converted to ε.
         few: the limit on the votes of one teacher; None if there is no limit.
-        target, unmatched: further results to include.
+        target: the result of `measure_target`, to be included in the result.
+        unmatched: votes that match no class name, to be included in the result.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
@@ -389,25 +409,26 @@ def measure_target(
     max_answers: int,
     few: Few = None,
 ) -> dict[str, Any]:
-    """Return the pass probabilities of a target on the first rows of some votes. SECRET.
+    """Return the pass probability of a target on given votes, and what would pass. SECRET.
 
     Args:
-        votes: at least the rows that are asked.
+        votes: the rows that are asked, and perhaps further rows of the file.
         mechanism: the aggregator.
-        plan: the target, whose bound is settled.
-        queries, max_answers: k1 and k2 of the run.
+        plan: the target; its bound is not `auto`.
+        queries: k1, how many rows the run asks.
+        max_answers: k2, the cap on answers of the run.
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
-        A mapping, ready for JSON. It has the target and the pass probability of these rows. Its
-        `smallest_epsilon` has the smallest target for each probability in `CHANCES`, in nats, with
-        η in proportion. Its `passing_queries` is the number of rows that pass with probability
-        `LIKELY`.
+        A mapping, ready for JSON, with the target and its `pass_probability` on the rows of the
+        run. `smallest_epsilon` has the smallest target for each pass probability in `CHANCES`, in
+        nats; its cost of a failed test is in proportion. `passing_queries` is the largest number of
+        rows that passes with probability `LIKELY`.
 
     Raises:
-        UnreachableError: the target is so far off that no similar target would pass.
+        UnreachableError: no target within a factor of 64 would pass.
     """
-    # Smaller targets need higher orders.
+    # Smaller targets need higher orders, and the table of states must cover the highest order.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
     states = states_for(plan.bound, mechanism, highest_order=highest)
     looked, places = Tally.with_places(
@@ -424,7 +445,7 @@ def measure_target(
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def known(at: TargetPlan) -> QueryCosts:
-        """Costs at the orders of a target."""
+        """Return the costs at the orders of a target."""
         orders = coin_orders(plan.bound, mechanism, at.orders)
         costs = np.stack([by_state(order) for order in orders.tolist()])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
@@ -464,9 +485,17 @@ def _smallest(
     known: Callable[[TargetPlan], QueryCosts],
     chance: Callable[[TargetPlan, QueryCosts], float],
 ) -> float:
-    """Return the smallest target with a pass probability, rounded up, at most the worst case."""
+    """Return the smallest target with the wanted pass probability, at most the worst-case ε.
+
+    Args:
+        wanted: the wanted pass probability.
+        plan: a target to start from.
+        always: the worst-case ε of the run, at which no test is needed, nats.
+        known: returns the costs at the orders of a target.
+        chance: returns the pass probability for a target and costs.
+    """
     found = min(plan.epsilon, always)
-    # The orders follow from the target: bisect with those of the last guess until it stays.
+    # The orders depend on the target, so each bisection uses the orders of the last guess.
     for _ in range(_TRIES):
         costs = known(plan.at(found))
         found = least(
@@ -484,11 +513,11 @@ def _smallest(
 
 @dataclass(frozen=True, repr=False)
 class Compared(Result):
-    """Mechanisms at a matched number of expected answers. SECRET.
+    """The costs of several mechanisms for the same number of expected answers. SECRET.
 
     Attributes:
-        rows: one entry per mechanism, from `compare_at`.
-        matched_answers: the expected number of answers, which is the same for all.
+        rows: the result of `compare_at` for each mechanism.
+        matched_answers: the number of expected answers of every mechanism.
         delta: δ.
     """
 
@@ -497,7 +526,7 @@ class Compared(Result):
     delta: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return one entry per mechanism; JSON-ready."""
+        """Return one entry for each mechanism, ready for JSON."""
         return {
             "schema_version": 1,
             "releasable": False,
@@ -508,18 +537,18 @@ class Compared(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row per mechanism, with NaN if there is no ε for these votes."""
+        """Return a table with one row for each mechanism; NaN means no ε for these votes."""
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in self.rows])
             for name in self.rows[0]
         }
 
     def said(self) -> Said:
-        """Return its lines and tables."""
+        """Return the lines and tables that show the comparison to people."""
         return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
-        """Return the number of mechanisms, and the common number of expected answers."""
+        """Return the number of mechanisms, and their number of expected answers, in one line."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
@@ -531,21 +560,22 @@ def compare_at(
     delta: float,
     few: Few = None,
 ) -> dict[str, Any]:
-    """Ask a mechanism row by row until its expected number of answers reaches a number.
+    """Return the cost of a mechanism for a wanted number of expected answers. SECRET.
 
     Args:
-        votes: the rows of the queries.
-        build: makes the mechanism for a number of refusals, if it counts refusals.
-        answers: the common number of answers.
+        votes: the rows that may be asked, from the first row on.
+        build: makes the mechanism for a number of refusals. Only some mechanisms use this number.
+        answers: the wanted number of expected answers.
         delta: δ in (0, 1).
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
-        A mapping with the number of rows that had to be asked, their expected answers (fewer if the
-        file ends first), and the expected share of these that equal the plurality. It has ε for
-        these votes and its order, or None if the mechanism has none. Its `data_independent` is the
-        worst-case ε if the number of answers, rounded up, is the public cap on answers. It also has
-        notes for the reader.
+        A mapping. `queries` is the number of rows that must be asked, and `expected_answers` their
+        expected answers, which are fewer than wanted if the file has too few rows. `agreement` is
+        the expected share of answers that equal the plurality. `epsilon` is ε for these votes at
+        `order`; both are None if the mechanism has no such ε. `data_independent` is the worst-case
+        ε with the wanted number of answers, rounded up, as the cap on answers. `note` has remarks
+        for the reader.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -582,13 +612,14 @@ def compare_at(
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Return numbers for each query, one row [queries] each.
+    """Return answers and costs of each query, [numbers, queries].
 
-    The rows are the probability of an answer, the probability of an answer that is the plurality,
-    and the costs at the orders, in nats.
+    The first number is the probability of an answer, and the second the probability of an answer
+    that is the plurality. The other numbers are the RDP costs at the tight orders, in nats, if the
+    mechanism has them.
     """
     answer = mechanism.answer_chance(counts)
-    if not isinstance(mechanism, ScoredMechanism):  # all its answers are the plurality
+    if not isinstance(mechanism, ScoredMechanism):  # such mechanisms answer with the plurality only
         return np.stack([answer, answer])
     agreeing = answer * (1.0 - mechanism.loss_chance(counts))
     return np.vstack([answer, agreeing, mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)])
@@ -597,7 +628,11 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float, few: Few
 ) -> tuple[int, float, float, Floats]:
-    """Return how many rows give the wanted expected answers, and the sums of `_seen` over them."""
+    """Return how many rows give the wanted expected answers, and sums over these rows.
+
+    The sums are the expected answers, the expected answers that are the plurality, and the RDP cost
+    at the tight orders, [orders], nats.
+    """
     asked, expected, agreeing, total = 0, 0.0, 0.0, CostSum(few, TIGHT_ORDERS.size)
     for seen in votes.over(mechanism, OnCounts(_seen)):
         missing = wanted - expected - 1e-9

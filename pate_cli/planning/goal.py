@@ -1,4 +1,4 @@
-"""The goal of a search, the settings that it finds, and the cost of each kind of release."""
+"""The goal of a search, the settings that it finds, and how each kind of release is evaluated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pate_cli.planning.rule import TestedTarget, served_by
 from pate_cli.planning.search import Candidate, Tuning, least
 from pate_cli.planning.vote_model import VoteModel
 
-# Rows of a file, evenly spaced, that a coarse search looks at; and the least ε that is told apart.
+# A coarse search uses so many rows of a file, evenly spaced. Smaller ε than 1e-4 count as 1e-4.
 _COARSE, _LEAST = 10_000, 1e-4
 
 
@@ -41,12 +41,12 @@ class Goal:
 
     Attributes:
         release: how the ε of the labels is published.
-        epsilon: the largest allowed ε, > 0, nats; None to find the smallest.
-        answers: the wanted number of expected answers, > 0; None to find the most.
-        min_agreement: smallest expected share of answers that equal the plurality of the teachers,
-            in [0, 1].
+        epsilon: the largest allowed ε, > 0, nats; None to find the smallest ε.
+        answers: the wanted number of expected answers, > 0; None to find the largest number.
+        min_agreement: the smallest allowed share of expected answers that equal the plurality of
+            the teachers, in [0, 1].
         delta: δ in (0, 1).
-        bound: how a tested run bounds the cost of its votes.
+        bound: how a run with a release test bounds the cost of its votes.
     """
 
     release: ReleaseKind
@@ -72,28 +72,31 @@ class Goal:
             raise UsageError("`bound` needs `release` target")
 
     def target(self, epsilon: float) -> TargetPlan:
-        """Return the target of a tested run at some ε.
+        """Return the target of a run with a release test, for some ε.
 
-        Where the smallest ε is wanted, a failed test may cost all of it: ε is then some 2% smaller
-        than with ε/2, which is what `aggregate` takes if nobody says otherwise.
+        If the goal is the smallest ε, a failed release test costs all of ε. The smallest ε is then
+        about 2% smaller than with a cost of ε/2, which is the default of `aggregate`.
         """
         refusal = None if self.answers is None else epsilon
         return TargetPlan.of(epsilon, delta=self.delta, refusal_epsilon=refusal, bound=self.bound)
 
     def merit(self, epsilon: Floats, answers: Floats, agreement: Floats) -> Floats:
-        """Return how well settings serve the goal, [...]: larger is better, in logarithms.
+        """Return how good settings are for the goal, [...]; larger is better.
+
+        The merit is the logarithm of expected answers, or minus the logarithm of ε, with a penalty
+        for missing agreement.
 
         Args:
-            epsilon: the cost of the labels, nats.
-            answers: the expected number of answers.
-            agreement: the share of answers that equals the plurality.
+            epsilon: ε of the labels, nats, [...].
+            answers: the expected number of answers, [...].
+            agreement: the share of answers that equal the plurality, [...].
         """
         least = np.maximum(epsilon, _LEAST)
         served = np.log(answers + 1e-3) if self.answers is None else -np.log(least)
         return served + served_by(agreement, self.min_agreement)
 
     def met_by(self, found: Found) -> bool:
-        """Return whether settings keep within ε, give enough answers, and agree often enough."""
+        """Return whether settings meet the goal: ε, expected answers and agreement."""
         forecast, wanted = found.forecast, 0.0 if self.answers is None else self.answers
         return (
             float(forecast.expected_answers[0]) >= max(wanted * (1.0 - 1e-9), 1e-3)
@@ -104,12 +107,14 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Settings with the cost that a run with them is charged. SECRET if the votes are.
+    """Settings that a search found, with the cost that a run with these settings has.
+
+    Settings that were found on private votes are SECRET.
 
     Attributes:
-        goal: the goal that they serve.
+        goal: the goal of the search.
         forecast: the forecast of a run with these settings.
-        stated: further keywords of `aggregate`, which decide how ε is published.
+        stated: further keywords of `aggregate`, which say how ε is published.
     """
 
     goal: Goal
@@ -118,23 +123,23 @@ class Found:
 
     @property
     def settings(self) -> Tuning:
-        """Return threshold, noise and weight of the prior."""
+        """Return threshold, noise and prior weight."""
         return self.forecast.settings
 
     @property
     def merit(self) -> float:
-        """Return how well the settings serve the goal."""
+        """Return how good the settings are for the goal; larger is better."""
         told = self.forecast
         epsilon = np.array([told.epsilon])
         return float(self.goal.merit(epsilon, told.expected_answers, told.agreement)[0])
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return a sort key that is larger for better settings; meeting the goal counts first."""
+        """Return a sort key: first whether the settings meet the goal, then their merit."""
         return self.goal.met_by(self), self.merit
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings and their forecast in plain numbers, for JSON."""
+        """Return the settings and their forecast, ready for JSON."""
         told, stated = self.forecast, self.stated
         return {
             "mechanism": self.settings.mechanism_name.value,
@@ -151,88 +156,91 @@ class Found:
 
 
 _STATED: Final = ("max_answers", "refusal_epsilon", "order", "beta", "sigma_release")
-"""`Found.to_dict` has all these keywords, although each belongs to one kind of release only."""
+"""Keywords of some kinds of release, all of which `Found.to_dict` has; None if not used."""
 
 
 def if_dear(epsilon: float) -> dict[str, float]:
-    """Return `max_epsilon` if a run would refuse this ε without it, else no keyword."""
+    """Return the keyword `max_epsilon` if a run with this ε needs it, else no keyword."""
     return {"max_epsilon": epsilon} if epsilon > CEILING else {}
 
 
 class Pricing(ABC):
-    """Evaluates settings for one goal on a file: quickly for many, exactly for a few.
+    """Evaluates settings for one goal on a file: many settings quickly, a few exactly.
 
-    SECRET if the votes are.
+    If the votes are private, all results are SECRET.
 
     Attributes:
-        votes: all rows of the file, without a prior's votes.
+        votes: all rows of the file, without the votes of a prior.
         few: the rows that a coarse search uses.
         goal: the goal of the search.
-        careful: whether quick evaluations require more agreement than the goal, as a margin.
+        careful: whether quick evaluations require slightly more agreement than the goal.
     """
 
     careful = True
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Store the votes and the goal, and compute nothing yet."""
+        """Store the votes and the goal, without evaluating any settings."""
         self.votes, self.few, self.goal = votes, votes.thinned(_COARSE), goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings, with quick costs.
+        """Return candidates for settings by quick costs.
 
         Args:
             settings: the settings to evaluate.
-            near: about the best number of rows, if it is known.
+            near: about the best number of rows, if the caller knows it.
         """
 
     @abstractmethod
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate at the exact costs of a run; None if no rows serve the goal."""
+        """Return a candidate with the exact costs of a run; None if no rows are possible."""
 
     @abstractmethod
     def learn(self, best: Found) -> None:
-        """Improve later quick costs by the exact costs of the best settings so far."""
+        """Correct later quick costs, by the exact costs of the best settings so far."""
 
 
-# Exact costs are computed for this multiple of a candidate's rows, among which rows are chosen.
+# Exact costs are computed for 1.4 times the rows of a candidate. The numbers of rows that are tried
+# are multiples of the rows of the candidate, and numbers next to the best of these.
 _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
-# Rows of a file, evenly spaced, that a coarse search looks at.
+# A coarse search for a target uses so many rows of a file, evenly spaced.
 _ROWS = 4000
-# A careful search requires so much more agreement, because rows are chosen after settings, and
-# agreement depends on the rows.
+# A careful search requires more agreement by this number. Rows are chosen after settings, and the
+# number of rows changes the agreement slightly.
 _MORE_AGREEMENT = 1e-4
-# Rows for a number of answers, in units of those that give it if they are always released.
+# Which numbers of rows are tried for a wanted number of answers, as multiples of the number of rows
+# that would give these answers without a release test.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
-# Targets for the first look, and the range and precision of the smallest target.
+# The targets that are tried first, and the range and the precision of the smallest target.
 _FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
-# The merit of the best start, in units of the wanted number.
+# The first target is large enough if the best first settings give this multiple of the wanted
+# answers, by their merit.
 _OF_STARTS = 2.0 / 1.6
 
 
 class TestedVotes(Pricing):
-    """Tested targets on a file of votes; SECRET if the votes are.
+    """Evaluates settings for a target with a release test, on a file of votes.
 
-    A `TestedTarget` finds the most answers under a target. To find the smallest target for a number
-    of answers, the search uses a target that is nearly the smallest: settings with the most answers
-    at this target also need about the smallest target. Then it finds the smallest target for the
-    best settings, and uses it in the next round. Exact costs correct the quick costs of later
-    rounds.
+    `TestedTarget` finds the settings with the most answers for a given target. To find the smallest
+    target for a number of answers, the search begins with a target that is nearly the smallest,
+    because settings with the most answers at this target need about the smallest target. It then
+    computes the smallest target of the best settings, which is the target of the next round. In
+    each round exact costs correct the quick costs of later rounds.
     """
 
     careful = False
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Store the votes and the goal, and compute nothing yet."""
+        """Store the votes and the goal, without evaluating any settings."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
         self._epsilon, self._available, self._asked = goal.epsilon, votes.rows, 0
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
-        """Use this many of the first rows from now on."""
+        """Evaluate later settings on the first `rows` rows of the file."""
         self._available = min(rows, self._available)
         self.few = self.votes.some(slice(self._available)).thinned(_ROWS)
         self._looks = self._looked()
@@ -242,7 +250,7 @@ class TestedVotes(Pricing):
         return self.goal.target(self._epsilon or _FIRST[-1])
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates at quick costs, which earlier exact costs have corrected."""
+        """Return candidates by quick costs, which are corrected by earlier exact costs."""
         if self._epsilon is None:
             wanted = np.log(_OF_STARTS * (self.goal.answers or 0.0))
             for self._epsilon in _FIRST:
@@ -256,7 +264,7 @@ class TestedVotes(Pricing):
         return TestedTarget(self.few, self._target, self._available, floor, above=self._above)
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate at the costs of a run, with the rows that are best for it."""
+        """Return a candidate with its best number of rows, by the exact costs of a run."""
         settings, goal, target = candidate.settings, self.goal, self._target
         votes = self.votes.with_prior_weight(settings.prior_weight)
         mechanism, near = votes.mechanism(settings), candidate.rows
@@ -270,7 +278,7 @@ class TestedVotes(Pricing):
             if goal.answers is not None:
                 target, near = _least_target(costs, target, mechanism, answers, goal.answers)
             rows, chance = _best_rows(costs, target, answers, near)
-        # Fewer rows without a test cannot be better than rows with a test and as many answers.
+        # A run without a release test is better if it gives at least as many expected answers.
         expected = answers[rows - 1] * chance if rows else 0.0
         least = int(np.argmax(answers >= expected)) + 1
         if worst_case_epsilon(mechanism, rows=least, delta=goal.delta) <= target.epsilon:
@@ -285,10 +293,11 @@ class TestedVotes(Pricing):
         return Found(goal, told, {**stated, "bound": goal.bound.value, **if_dear(target.epsilon)})
 
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
-        """Return expected answers of the first rows, almost 0 if too few agree, [rows].
+        """Return the expected answers of the first rows, for each number of rows, [rows].
 
-        If no number of rows has enough such answers, rows with too little agreement count in full.
-        They then show which agreement to require.
+        If too few of the answers equal the plurality, their number is multiplied by .001. If no
+        number of rows then gives the wanted answers, all answers count in full, so that the message
+        to the user can name the agreement that is possible.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -297,7 +306,7 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Use the rows that are asked, and the target of the best settings, from now on."""
+        """Use about the rows that were asked, and the target of the best settings, from now on."""
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
         self._look_at(max(2 * self._asked, _ROWS))
@@ -307,7 +316,7 @@ class TestedVotes(Pricing):
 def _best_rows(
     costs: QueryCosts, target: TargetPlan, answers: Floats, near: int
 ) -> tuple[int, float]:
-    """Return the rows of a file with the most expected answers, and their pass probability."""
+    """Return the number of rows with the most expected answers, and its pass probability."""
     rows = np.ceil(near * _EXACT_ROWS).astype(np.int64)
     for _ in range(2):
         rows = np.unique(np.clip(rows, 1, costs.available))
@@ -325,9 +334,7 @@ def _least_target(
     answers: Floats,
     wanted: float,
 ) -> tuple[TargetPlan, int]:
-    """Return the smallest target at which rows of a file give the wanted answers, and these
-    rows.
-    """
+    """Return the smallest target that gives the wanted expected answers, and its number of rows."""
     sure = int(np.argmax(answers >= wanted)) + 1
     always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
     rows: Ints = np.unique((sure * _FOR_ANSWERS).astype(np.int64))
@@ -349,21 +356,27 @@ def _least_target(
 
 
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
-# Orders on either side of the best quick order for which exact costs are computed.
+# Exact costs are computed for this many orders on each side of the best order by quick costs.
 _AROUND = 3
-# Numbers of rows that are tried, pluralities among which a row is most expensive, and caps in
-# standard deviations above the mean.
+# How many numbers of rows are tried, and for how many largest counts the cost of a row is computed.
+# The caps that are tried, in standard deviations above the mean number of answers.
 _TRIED_ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
 _SHRINK, _OUT_OF_REACH = 0.999, -9.0
-# A step of noise; a smaller one could be lost when settings are rounded to three digits.
+# The factor of a step of noise. Rounding to three digits could undo a smaller step.
 _NOISIER = 1.01
 
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """Worst-case costs of rows and answers at some orders, [orders] each, nats.
+    """Worst-case RDP costs of rows and of answers, [orders] each, nats.
 
-    If teachers vote on few queries, `most` rows and answers cost as much as any number of them.
+    Attributes:
+        conversion: the cost of the conversion from RDP to ε.
+        test: the cost of comparing a row with the threshold.
+        answer: the cost of an answer.
+        whole: the cost of a row with its answer.
+        most: how many rows, and how many answers, cost something. Further rows and answers cost
+            nothing, because a teacher votes on few queries.
     """
 
     conversion: Floats
@@ -373,13 +386,13 @@ class _Costs:
     most: float = math.inf
 
     def epsilons(self, rows: Ints, caps: Floats) -> Floats:
-        """Return ε of these numbers of rows and answers at each order, [rows, orders]."""
+        """Return ε for numbers of rows and caps on answers, at each order, [rows, orders]."""
         rows, caps = np.minimum(rows, self.most), np.minimum(caps, self.most)
         rdp = np.multiply.outer(rows, self.test) + np.multiply.outer(caps, self.answer)
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
-        """Return the most answers under ε, below 1 if even one is too many, [rows]."""
+        """Return the largest caps on answers that ε allows, [rows]; below 1 if ε allows none."""
         paid = np.minimum(rows, self.most)
         room = epsilon - self.conversion - np.multiply.outer(paid, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
@@ -389,25 +402,25 @@ class _Costs:
 
 
 class CappedVotes(Pricing):
-    """Settings for a worst case, on a file of votes; SECRET if the votes are.
+    """Evaluates settings by their worst-case ε, on a file of votes.
 
-    k1 rows of which k2 may be answered cost k1·w1(λ) + k2·w2(λ) at order λ, or k1·w12(λ). Here w1
-    is the cost of a test, w2 of an answer and w12 of a whole row, each for the worst votes. How
-    many rows get an answer depends on the votes. So for given votes several numbers of rows are
-    tried, each with the largest cap that ε allows, or with the smallest cap that gives enough
-    expected answers.
+    A run asks k1 rows and stops after k2 answers. Its RDP cost at order λ is k1·w1(λ) + k2·w2(λ),
+    or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of comparing a row with the
+    threshold, w2 of an answer, and w12 of a whole row. How many rows get an answer depends on the
+    votes. So several numbers of rows are tried. Each number of rows gets the largest cap k2 that ε
+    allows, or the smallest cap that gives the wanted expected answers.
     """
 
     _above = 1.0
-    """The ratio of the exact and the quick cost of a whole row, if there is a test."""
+    """The ratio of exact and quick cost of a whole row of Confident-GNMax."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates at quick costs, with rows and caps that need no starting point."""
+        """Return candidates by quick costs, each with its best numbers of rows and answers."""
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with the rows and the cap that are best at exact costs."""
+        """Return a candidate with its best number of rows and its best cap, by exact costs."""
         settings, goal = candidate.settings, self.goal
         best, cap = self._best(self.votes, settings, self._exact(settings))
         mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
@@ -416,13 +429,13 @@ class CappedVotes(Pricing):
                 mechanism, rows=rows, max_answers=cap, delta=goal.delta, few=self.votes.few
             )
             if goal.epsilon is None or epsilon <= goal.epsilon:
-                # With very much noise δ covers the whole cost, and no ε is left.
+                # With very much noise ε is 0, because δ covers the whole cost.
                 target = TargetPlan.of(max(epsilon, _LEAST), delta=goal.delta)
                 told = forecast(self.votes, mechanism, target, rows=rows, max_answers=cap)
                 capped = {"max_answers": cap} if cap < rows else {}
                 stated = {"release": goal.release.value, **capped, **if_dear(told.worst_case)}
                 return Found(goal, told, stated)
-            if self.votes.few is not None:  # then fewer rows do not cost less, but more noise does
+            if self.votes.few is not None:  # here fewer rows do not cost less
                 settings = settings.times(sigma1=_NOISIER, sigma2=_NOISIER)
                 mechanism = self.votes.mechanism(settings)
                 continue
@@ -431,15 +444,15 @@ class CappedVotes(Pricing):
         return None
 
     def learn(self, best: Found) -> None:
-        """Learn nothing more: `price` has already compared exact and quick costs."""
+        """Do nothing, because `price` has already compared exact and quick costs."""
 
     def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
-        """Return the settings with their best number of rows, and the best cap on answers.
+        """Return the candidate of some settings, with its best number of rows, and its best cap.
 
         Args:
-            votes: the rows to look at, which stand for all rows.
-            settings: threshold, noise and weight of the prior.
-            costs: the costs of the settings.
+            votes: all rows of the file, or a sample of its rows.
+            settings: threshold, noise and prior weight.
+            costs: the worst-case costs with these settings.
         """
         goal, votes = self.goal, votes.with_prior_weight(settings.prior_weight)
         mechanism = votes.mechanism(settings)
@@ -467,9 +480,11 @@ class CappedVotes(Pricing):
         return found, int(cap)
 
     def _quick(self, settings: Tuning) -> _Costs:
-        """Return approximate costs by Fisher information, which is right if a vote moves little.
+        """Return approximate worst-case costs by Fisher information.
 
-        A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer; other coins cost less.
+        They are right if one vote is small compared with the noise. If passing the threshold is as
+        likely as failing, the comparison costs λ/(πσ1²). If two classes are equally likely to win,
+        an answer costs 2λ/(πσ2²). All other probabilities cost less.
         """
         few, weight = self.votes.few, settings.prior_weight
         most, answer = float(self.votes.usual_votes + weight), 2.0 / settings.sigma2**2
@@ -485,7 +500,7 @@ class CappedVotes(Pricing):
         return _Costs(conversion, *costs, math.inf if few is None else few.votes)
 
     def _exact(self, settings: Tuning) -> _Costs:
-        """Return the costs that a run is charged, at orders around the best quick order."""
+        """Return the exact worst-case costs, at orders around the best order by quick costs."""
         quick = self._quick(settings)
         best, cap = self._best(self.few, settings, quick)
         centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))
@@ -508,13 +523,19 @@ class CappedVotes(Pricing):
 
 
 def _fairness(z: Floats) -> Floats:
-    """Return the Fisher information of a coin Φ(z) in z, as a share of that of a fair coin."""
+    """Return the Fisher information of an event with probability Φ(z) about z, [...].
+
+    It is divided by the information at z = 0.
+    """
     log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
     return np.exp(2.0 * log_density - log_ndtr(z) - log_ndtr(-z)) * math.pi / 2.0
 
 
 def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
-    """Return the smallest caps with enough expected answers, 0 if rows have too few, [rows]."""
+    """Return the smallest caps that give the wanted expected answers, [rows].
+
+    A cap is 0 if its number of rows cannot give these answers.
+    """
     near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
     caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
     caps = np.clip(np.hstack([caps, near, rows[:, None]]), 1.0, rows[:, None])

@@ -1,9 +1,9 @@
-"""Plans of a run before there are votes: a plan finds either teachers, ε or answers.
+"""Plans of a run before there are votes: a plan finds the number of teachers, ε or the answers.
 
-A goal is met if teachers with agreement in the middle of the range are expected to give enough
-answers and pass the release test nine times in ten. (Answers are multiplied by the pass
-probability.) Settings come from the public rule, and the forecast is that of all verbs. So a plan
-agrees with the run whose command it prints.
+A plan meets its goal if a run at the middle level of agreement is expected to give enough answers
+and passes the release test nine times in ten. An expected number of answers is multiplied by the
+pass probability. The public rule chooses the settings (`rule`), and the forecast is the one that a
+run makes before it starts (`forecast`). So a plan agrees with the run whose command it prints.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_le
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
 _PRECISION, _CORRECTION, _CORRECTIONS = 0.05, 1.03, 6
-# Useful answers equal the plurality this often. The second number is the range of noise, as a share
-# of the votes.
+# Answers are useful if 75% of them equal the plurality. The second value is the range in which
+# `least_epsilon` searches for noise, as shares of the votes.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
-# The number of rows in a plan's model, and how much more another mechanism must give to be
-# mentioned.
+# The number of rows of the made-up model of a plan. Another mechanism is mentioned if it gives 1.05
+# times as many answers.
 _ROWS, _MORE = 1500, 1.05
-# Fewer answers than this are too few to train a model.
+# With fewer answers than this number, a plan warns that they are few.
 _FEW = 10
 _OTHER: Final = {
     MechanismName.CONFIDENT: MechanismName.GNMAX,
@@ -57,24 +57,25 @@ _OTHER: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """Public facts about a run; one of teachers, ε and answers may be left out.
+    """Public facts about a run, of which a plan finds the number of teachers, ε or the answers.
 
     Attributes:
-        classes: m ≥ 2, the classes of each label.
-        teachers: τ ≥ 1, the votes of a query; None to be found.
-        epsilon: target ε > 0, nats; None to be found.
-        answers: wanted answers, ≥ 1; None to be found. If all three are given, the plan says
-            whether they agree.
-        queries: how many queries there are to ask; None for as many as needed.
-        labels: the number of labels of a query; each is asked as a row of two classes.
+        classes: m ≥ 2, the number of classes of a label.
+        teachers: τ ≥ 1, the number of votes on a query; None if the plan must find it.
+        epsilon: the target ε > 0, nats; None if the plan must find it.
+        answers: the wanted number of answers, ≥ 1; None if the plan must find it. If teachers and
+            epsilon are given, too, the plan says whether the answers are possible.
+        queries: how many queries there are to ask; None for any number.
+        labels: how many labels a query has; each label is asked as a row of two classes.
         delta: δ in (0, 1).
-        levels: how often a teacher is right on average, ascending; the whole range if left out.
-        weights: votes of each teacher; empty if each has one.
-        teachers_per_record: k, the most votes of a row that one record changes.
-        training: how private the training of each teacher was; None if nobody states it.
-        prior_weight: votes of a public prior, or their share of the teachers; None without one.
+        levels: mean probabilities that a teacher is right, ascending; None for the whole range.
+        weights: the number of votes of each teacher; empty if each teacher has one vote.
+        teachers_per_record: k, the largest number of votes on a row that one record changes.
+        training: how private the training of each teacher was; None if this is unknown.
+        prior_weight: the number of votes of a public prior, or their share of the teachers; None
+            without a prior.
         prior_accuracy: how often the prior is right, in [0, 1].
-        mechanism: confident, or gnmax, which answers every row.
+        mechanism: confident or gnmax; gnmax answers every row.
     """
 
     classes: int
@@ -117,20 +118,20 @@ class Question:
 
     @property
     def unknown(self) -> str:
-        """Return the name of the number to be found; answers if everything is given."""
+        """Return the name of the number that the plan must find; answers if all are given."""
         if self.teachers is None:
             return "teachers"
         return "epsilon" if self.epsilon is None else "answers"
 
     @property
     def rows(self) -> int:
-        """Return how many rows there are to ask: one for each label of a query."""
+        """Return how many rows there are to ask; a query has one row for each of its labels."""
         queries = MOST_ROWS // self.labels if self.queries is None else self.queries
         return queries * self.labels
 
     @property
     def trained(self) -> dict[str, float]:
-        """Return the keywords that say how private the training of each teacher was, if any do."""
+        """Return the keywords of `aggregate` that say how private the training was, if known."""
         if self.training is None:
             return {}
         beside = {"teacher_delta": self.training.delta} if self.training.delta else {}
@@ -138,32 +139,32 @@ class Question:
 
     @property
     def voters(self) -> str:
-        """Return the number of teachers, in words."""
+        """Return the number of teachers, and of their votes if some have several, in words."""
         if self.weights:
             return f"{len(self.weights)} teachers of {self.teachers} votes"
         return f"{self.teachers} teachers"
 
     @property
     def target(self) -> TargetPlan:
-        """Return the target, if ε is known."""
+        """Return the target; raise TypeError if ε is not known."""
         if self.epsilon is None:
             raise TypeError("the target is not known")
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
     @property
     def shown(self) -> tuple[float, ...]:
-        """Return low, middle and high agreement, or fewer levels if there are fewer."""
+        """Return the levels of agreement that a plan shows: low, middle and high."""
         levels = self.levels or agreement_levels(None, self.classes)
         return tuple(dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])))
 
     def with_value(self, value: float) -> Question:
-        """Return the question with the missing number, rounded up."""
+        """Return the question with a value for the missing number, rounded up."""
         if self.unknown == "teachers":
             return replace(self, teachers=math.ceil(value - 1e-9))
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
 
     def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
-        """Return made-up ensembles of this shape, if the number of teachers is known."""
+        """Return made-up votes for these numbers of teachers and classes."""
         teachers, prior = self.teachers or 1, self.prior_weight
         return made_up(
             teachers=teachers,
@@ -177,12 +178,17 @@ class Question:
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
     def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Candidate:
-        """Return the choice of the public rule, or the best choice near some settings."""
+        """Return the settings and rows that the public rule chooses.
+
+        Args:
+            near: settings to start from; None to start from settings of the whole usual range.
+            quick: whether the search ends without halving its steps, which is quicker.
+        """
         goal = public_goal(self.votes(), self.target, available=self.rows)
         return choose(goal, self.mechanism, start=near, quick=quick)
 
     def facts(self) -> dict[str, Any]:
-        """Return all facts in plain numbers; a number that was left out is None."""
+        """Return all facts, ready for JSON; a number that the plan must find is None."""
         names = ("teachers", "classes", "labels", "queries", "answers")
         return {
             "mechanism": self.mechanism.value,
@@ -198,14 +204,14 @@ class Question:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """A run before the first vote. Public, because it looks at made-up teachers only.
+    """The plan of a run before there are votes. Public, because it uses made-up teachers only.
 
     Attributes:
-        question: the question, with the number that was left out.
-        known: the same question with the number that was found.
-        forecast: the forecast for made-up teachers with the settings and rows of the public rule.
-        least_epsilon: about the smallest useful target, nats; see the function.
-        other: a line with the command of the other mechanism, if it gives more.
+        question: the facts as they were given.
+        known: these facts with the number that the plan found.
+        forecast: the forecast for made-up teachers, with the settings and rows of the public rule.
+        least_epsilon: about the smallest useful target, nats, from the function `least_epsilon`.
+        other: a line with the command of the other mechanism, if it gives more answers; else None.
     """
 
     question: Question
@@ -216,45 +222,45 @@ class Plan(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return True, because a plan is made to be published."""
+        """Return True: the plan may be published, because it uses no votes."""
         return True
 
     @property
     def by_agreement(self) -> list[dict[str, float]]:
-        """Return answers, agreement and pass probability at low, middle and high agreement."""
+        """Return the forecast at low, middle and high agreement, a mapping for each level."""
         return [self.forecast.at(level) for level in self.known.shown]
 
     @property
     def middle(self) -> dict[str, float]:
-        """Return the row of `by_agreement` in the middle of the range."""
+        """Return the forecast at the middle level of agreement."""
         return self.forecast.at(self.forecast.middle)
 
     @property
     def answers(self) -> float:
-        """Return the expected answers in the middle of the range."""
+        """Return the expected number of answers at the middle level of agreement."""
         return self.middle["answers"]
 
     @property
     def record_epsilon(self) -> float | None:
-        """Return ε for one training record at the target, nats; None unless training is private."""
+        """Return ε for one training record of a teacher, nats; None if training is not private."""
         training, target = self.known.training, self.known.target
         return None if training is None else training.amplified(target.epsilon, target.delta)
 
     @property
     def likely(self) -> bool:
-        """Return whether runs pass nine times in ten in the middle of the range."""
+        """Return whether at least nine of ten runs pass at the middle level of agreement."""
         return self.middle["pass_probability"] >= LEAST_CHANCE
 
     @property
     def meets_goal(self) -> bool:
-        """Return whether the run is likely to pass and gives enough answers."""
+        """Return whether a run is likely to pass and is expected to give the wanted answers."""
         return self.likely and self.answers >= (self.question.answers or 0)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return keywords of `aggregate`, without groups and a prior, which are files.
+        """Return the planned run as keywords of `aggregate`, without the files of groups and prior.
 
-        If `command` is None, these are the settings of a run that should not be started.
+        If `command` is None, a run with these settings should not be started.
         """
         found, target = self.forecast, self.known.target
         return keywords_of(
@@ -268,19 +274,19 @@ class Plan(Result):
 
     @property
     def command(self) -> str | None:
-        """Return the `pate aggregate` line; None for a run that should not be started."""
+        """Return the `pate aggregate` line of the run; None if the run should not be started."""
         files = ["--groups", "GROUPS"] if self.known.weights else []
         files += ["--prior", "PRIOR"] if self.forecast.settings.prior_weight else []
         return line_of("VOTES", files, self.settings) if self.likely else None
 
     @property
     def sensible(self) -> bool:
-        """Return whether answers are closer to the plurality than guesses are."""
+        """Return whether at least 75% of the answers equal the plurality of the teachers."""
         return self.middle["equal_to_plurality"] >= _SENSIBLE
 
     @property
     def frankly(self) -> str | None:
-        """Return a warning if a run should not be started or gives few answers, else None."""
+        """Return a warning if the run should not be started or gives few answers; else None."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
         least = f"the least target that is of use is about {self.least_epsilon:.3g}"
         if not self.likely:
@@ -299,7 +305,7 @@ class Plan(Result):
         return None if got >= min(_FEW, 0.25 * self.question.rows) else carry
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain numbers, for JSON."""
+        """Return the question, the settings that were found and their forecast, ready for JSON."""
         found, known = self.forecast, self.known
         settings, rows = found.settings, self.by_agreement
         return {
@@ -332,27 +338,29 @@ class Plan(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row for low, middle and high agreement."""
+        """Return a table with one row each for low, middle and high agreement."""
         rows = self.by_agreement
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def said(self) -> Said:
-        """Return its lines and tables."""
+        """Return the lines and tables that show the plan to people."""
         return words.of_plan(self.to_dict())
 
     def plot(self, axes: Any = None, *, progress: Callable[[int], None] = lambda _: None) -> Any:
         """Draw answers against epsilon on matplotlib Axes, and return the Axes. Public.
 
+        The extra `plot` must be installed.
+
         Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
-            progress: called with how many of the `POINTS` of the picture were computed.
+            axes: the Axes to draw on; if left out, new Axes are made.
+            progress: called with 1 for each point of the picture; there are at most `POINTS`.
         """
         from pate_cli.disclosure.pictures import draw_plan
 
         return draw_plan(self, points(self, progress), axes)
 
     def headline(self) -> str:
-        """Return the plan in a few words."""
+        """Return the number of teachers, ε and the expected answers in one line."""
         known = self.known
         return (
             f"{known.voters}, epsilon {known.epsilon:g} at delta {known.delta:g}: about "
@@ -361,10 +369,10 @@ class Plan(Result):
 
 
 def plan(question: Question) -> Plan:
-    """Return the plan for a question; bisection finds the number that was left out.
+    """Return the plan for a question; bisection finds a missing number of teachers or a missing ε.
 
     Raises:
-        UnreachableError: no number of teachers, or no ε, reaches the goal.
+        UnreachableError: no number of teachers, or no ε, meets the goal.
     """
     known, value = question, 0.0
     if question.unknown != "answers":
@@ -374,7 +382,7 @@ def plan(question: Question) -> Plan:
     for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
-        # Quick costs decided so far; the accountant's own costs may need slightly more.
+        # The bisection used quick costs; by exact costs, slightly more may be needed.
         value *= _CORRECTION
         known = question.with_value(value)
         found = _planned(question, known)
@@ -389,7 +397,7 @@ def plan(question: Question) -> Plan:
 
 
 def _planned(question: Question, known: Question) -> Plan:
-    """Return the plan with the settings and the number of whole queries of the public rule."""
+    """Return the plan for known facts; the public rule chooses settings and whole queries."""
     rule = known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
@@ -399,7 +407,7 @@ def _planned(question: Question, known: Question) -> Plan:
 
 
 def _needed(question: Question) -> float:
-    """Return the smallest number of teachers, or ε, that gives enough answers."""
+    """Return the smallest number of teachers, or the smallest ε, that gives enough answers."""
     name, wanted = question.unknown, question.answers or 1
 
     def enough(value: float) -> bool:
@@ -415,11 +423,12 @@ def _needed(question: Question) -> float:
 
 
 def least_epsilon(known: Question) -> float:
-    """Return about the smallest target, nats, at which an answer is the plurality 3 times in 4.
+    """Return about the smallest useful target, nats.
 
-    At this target the worst case of one answer of gnmax is within ε, so that no test can fail. A
-    smaller target needs more noise, and labels are then hardly better than guesses. The target
-    falls with more teachers and does not depend on the number of queries.
+    With the noise that this target needs, an answer of gnmax equals the plurality 3 times in 4. The
+    worst-case ε of one answer is at most this target, so that one answer needs no release test. A
+    smaller target needs more noise, and labels are then hardly better than guesses. With more
+    teachers the result is smaller. The number of queries does not change it.
     """
     votes = known.votes()
     weights = votes.row_weights[votes.middle].mean(axis=0)
@@ -436,11 +445,13 @@ def least_epsilon(known: Question) -> float:
 def points(
     found: Plan, progress: Callable[[int], None] = lambda _done: None
 ) -> list[tuple[int, float, tuple[float, ...]]]:
-    """Return teachers, ε and expected answers by level around a plan, for a picture.
+    """Return points for a picture of a plan: teachers, ε, and expected answers at each level.
+
+    The numbers of teachers and ε are around those of the plan.
 
     Args:
         found: the plan.
-        progress: called with the number of points that were computed.
+        progress: called with 1 after each point.
     """
     known, near, shown = found.known, found.forecast.settings, []
     teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
@@ -456,4 +467,4 @@ def points(
 
 
 POINTS: Final = 35
-"""The largest number of points of a picture."""
+"""The largest number of points in the picture of a plan."""

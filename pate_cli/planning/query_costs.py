@@ -1,39 +1,42 @@
-"""Costs of the queries of a vote model by distance, and the probability that a run passes its test.
+"""RDP costs of queries by distance, and the probability that a run passes its release test.
 
-The release test adds up the costs of a run's rows at a few orders λ and at each distance d. The
-sums are the profile u_d, and the test passes with a probability p(u) (`accounting.tested_budget`).
-A forecast needs the mean of p(u) over the files that a model may give.
+The release test adds up the costs of the rows of a run at a few orders λ, for each distance d. The
+cost of a row at distance d is its largest cost if d records change. The sums are the profile u_d,
+and the test passes with a probability p(u) (`accounting.tested_budget`). A forecast needs the mean
+of p(u) over the vote files that a vote model may give.
 
-*Distribution of the profile.* For a file, the profile is a plain sum over its rows. The rows of a
-made-up run are independent draws from the rows of an ensemble by their weights. The costs of a row
-at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs at a
-middle order and distance, and the profile is assumed to move along one line with R. The first three
-moments of R are known. The mean of p is an integral over R, which Cornish and Fisher's expansion
-makes from a normal number. It is within .01 or .02 of the mean over made-up runs.
+*Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A
+made-up run draws its rows independently from the rows of an ensemble, by their weights. The costs
+of a row at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs
+at a middle order and a small distance. The profile is assumed to be a linear function of R. The
+first three moments of R are known, and the expansion of Cornish and Fisher turns a normal number
+into a number with about these moments. So the mean of p is an integral over a normal number. The
+result is within .01 or .02 of the mean over made-up runs.
 
 *Quick costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
-largest classes, and then costs about as much as if no other class existed. So a query is a pair (x,
-y): x is its largest count, and y the second, moved towards the count at which one rival would win
-as often as all losers together. The wider the gap, the more it moves, because then several losers
-share the cost. Let p be the probability of passing the test and w the probability that x wins,
-before a vote moves from one to the other, and p', w' after it. Then the query's RDP cost at order λ
-is
+largest classes, and it then costs about as much as if no other class existed. So a query becomes a
+pair (x, y). The largest count is x. The count y lies between the second largest count and the count
+at which a single rival would win as often as all losing classes together. The larger the gap
+between the two largest counts, the closer is y to this rival, because several losing classes then
+share the cost. Let p be the probability of passing the threshold and w the probability that x wins.
+Let p' and w' be these probabilities after one vote has moved from one class to the other. Then the
+RDP cost of the query at order λ is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
-Within d votes the pair can become any pair of a hexagon around it: each count gains or loses votes,
-or one gives votes to the other. The largest cost in the hexagon is the cost at distance d. All
-costs are in a table over pairs on a grid, which takes a few milliseconds for each choice of
-settings. Summed over queries, it is within 5% of the accountant's cost from about 30 teachers on.
-The worst votes are estimated by the worst pair, of which test and argmax move the worst way
-separately.
+If d votes change, the pair can become any pair of a hexagon around it: each count gains or loses
+votes, or one count gives votes to the other. The cost at distance d is the largest cost in this
+hexagon. All costs stand in a table of pairs on a grid, which takes a few milliseconds for each
+choice of settings. With 30 teachers or more, the sum over queries is within 5% of the cost that the
+accountant computes. The worst-case cost is estimated by the worst pair, for which the threshold and
+the argmax each change in the worst direction.
 
-*Costs.* `quick_costs` uses this approximation, times a correction that is known beforehand; it is
-for searches, and for the rows that the public rule asks. `exact_costs` uses the accountant's own
-functions, which a run also calls. If this is quick, it does so for every distinct histogram. If it
-is slow (the conditional bound with three or more classes), it computes the histograms with the
-largest total cost and some others. For the rest it regresses the ratio of exact and approximate
-cost on the pair of counts.
+*Which costs are used.* `quick_costs` returns quick costs times a correction that is known
+beforehand. Searches use them, and also the public rule when it chooses the number of rows.
+`exact_costs` calls the functions that a run calls, for every distinct histogram. With three or more
+classes and the conditional bound this would be slow. Then it calls them only for the histograms
+with the largest total cost and for some others. For all other histograms, a regression on the pair
+(x, y) estimates the ratio of exact and quick cost.
 """
 
 from __future__ import annotations
@@ -58,14 +61,14 @@ from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 Singles: TypeAlias = NDArray[np.float32]
 
-# Distances at which quick costs are computed; between them costs are nearly on straight lines.
+# Distances at which quick costs are computed. Costs at all other distances are interpolated.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
-# Cells along a side of the grid, for a search; and how far y moves towards the rival for each σ2 of
-# the gap, and at most.
+# The number of cells along a side of the grid. For each σ2 of the gap, y is a tenth of the way
+# closer to the count of the rival, but never more than half of the way.
 _CELLS, _TOWARDS_RIVAL, _MOST_TOWARDS = 40, 0.1, 0.5
-# With three or more classes some votes cost more than any pair, and still more if several votes of
-# a record may go to different classes.
+# With three or more classes some histograms cost more than any pair of counts. They cost still more
+# if a record has several votes, which may go to different classes.
 _WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
 _WORST_GAPS = np.linspace(0.0, 12.0, 97)
 # The log probability of an event that does not happen; minus infinity would not be a number later.
@@ -73,7 +76,10 @@ _NEVER = -1e300
 
 
 def _to(distances: Floats, at: Floats) -> Floats:
-    """Return a matrix of linear interpolation, [distances, at]; flat beyond the last distance."""
+    """Return the matrix that interpolates between distances, [distances, at].
+
+    Beyond the last distance, values stay as they are there.
+    """
     return np.stack([np.interp(at, distances, row) for row in np.eye(distances.size)])
 
 
@@ -83,17 +89,17 @@ _TO_EVERY = _to(_LOOKED, _EVERY)
 def pair_costs(
     votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
 ) -> tuple[Floats, Floats]:
-    """Return the approximate cost of each row at several settings, and of the worst votes.
+    """Return the quick cost of each row at several settings, and the worst-case cost of a row.
 
     Args:
-        votes: the rows.
-        settings: all with the prior weight of `votes`.
+        votes: the vote model.
+        settings: the settings, all with the prior weight of `votes`.
         orders: λ, [orders].
-        cells: cells along a side of the grid; more cells are slower and more precise.
+        cells: how many cells a side of the grid has; more cells are slower and more precise.
 
     Returns:
-        Costs [settings, orders, distances, rows] at the distances of a search, and of the worst
-        votes, [settings, orders], nats.
+        Costs at the distances `_LOOKED`, [settings, orders, distances, rows], and worst-case costs,
+        [settings, orders], nats.
     """
     record = votes.teachers_per_record
     most = -(-votes.most_votes // record)
@@ -122,9 +128,9 @@ def pair_costs(
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
-    """Return the cell of each row's pair, in cells of `unit` votes.
+    """Return the cell of the pair (x, y) of each row, [rows] each; cells are `unit` votes wide.
 
-    With three or more classes y may be larger than τ − x, because it stands for several losers.
+    With three or more classes y may be larger than τ − x, because y stands for several classes.
     """
     x, second = votes.largest_two
     towards = np.minimum(_TOWARDS_RIVAL * (x - second) / sigma2, _MOST_TOWARDS)
@@ -143,13 +149,13 @@ def _moves(
     two_classes: bool,
     orders: Floats,
 ) -> Floats:
-    """Return costs of one vote between the classes of each pair, [orders, size, size], nats."""
+    """Return the cost of each pair if one vote moves between its classes, [orders, x, y], nats."""
     places, order = np.arange(size), orders[:, None, None]
     x, y = places[:, None], places[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
     gaps = np.arange(1 - size, size) * (step / noise)
     wins = _log_coin(gaps), _log_coin(gaps - 2.0 / noise)
-    # The largest count is x, which loses a vote, or y, which gains one.
+    # The largest count is either x, which loses a vote, or y, which gains a vote.
     loses = step * x - 1.0 > step * y + 1.0
     counts: Floats = step * places.astype(np.float64)
     same, down, up = (_log_test(settings, record, counts + by) for by in (0.0, -1.0, 1.0))
@@ -165,10 +171,13 @@ def _moves(
 
 
 def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Floats:
-    """Return the largest cost of a pair whose test and argmax both move the worst way, [orders]."""
+    """Return the cost of the worst pair, [orders], nats.
+
+    The threshold and the argmax each change in the worst direction.
+    """
     order, noise = orders[:, None], np.sqrt(2.0) * settings.sigma2 / record
     counts = np.arange(-1.0, most + 2.0)
-    # The accountant's worst case of an answer alone is that of any number of votes.
+    # The worst case of gnmax allows any number of votes on a query.
     gap = np.maximum(2.0 * counts[1:-1] - most, 0.0) if settings.sigma1 else _WORST_GAPS * noise
     wins = _log_coin(gap / noise)
     moved = [_moments(wins, _log_coin((gap + by) / noise), order) for by in (-2.0, 2.0)]
@@ -184,9 +193,14 @@ def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Flo
 
 
 def _log_test(settings: Tuning, record: int, counts: Floats) -> Floats:
-    """Return log probabilities that a largest count passes the test, and that it fails, [2, ...].
+    """Return log probabilities that a largest count passes the threshold, and that it fails.
 
-    Counts are in records. Without a test, every count passes.
+    The result has the shape [2, ...]. Without a threshold, every count passes.
+
+    Args:
+        settings: the settings of the run.
+        record: how many votes one record changes.
+        counts: largest counts as a number of records, [...].
     """
     if settings.threshold is None or settings.sigma1 is None:
         return np.multiply.outer([0.0, _NEVER], np.ones(counts.shape))
@@ -209,7 +223,7 @@ def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
 
 
 def _grown(tables: Singles, steps: int) -> Singles:
-    """Return the maximum over a hexagon: the sum of three segments of this many steps each."""
+    """Return for each cell the largest value in a hexagon around it, with sides of this length."""
     for dx, dy in ((1, 0), (0, -1), (-1, 1)):
         reached = 0
         while reached < steps:
@@ -220,7 +234,7 @@ def _grown(tables: Singles, steps: int) -> Singles:
 
 
 def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
-    """Return the larger of each cell and the cell at (dx, dy) from it, if that exists."""
+    """Return for each cell the larger of its value and the value at (dx, dy) from it."""
     size = tables.shape[-1]
     larger = tables.copy()
     if max(abs(dx), abs(dy)) >= size:
@@ -232,23 +246,24 @@ def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
     return larger
 
 
-# The orders among Λ that decide about a target that a run nearly misses.
+# Which of the orders of a target decide whether a run passes that nearly fails.
 _DECISIVE = slice(3, 6)
-# If each histogram is slow: from how many teachers on, and how far a run looks.
+# With more than 120 votes, fewer distances are computed exactly. If histograms are slow, a run
+# computes costs for 48 distances only.
 _MANY_TEACHERS, _FARTHEST = 120, 48
-# Cells of the approximation that these costs correct. With two classes a histogram is a pair of
-# counts, and this many cells are within .1% of the accountant's costs. They replace those costs if
-# there are many votes, because exact time grows with the square of the votes.
+# How many cells the grid has if exact costs correct its costs, and with two classes. With two
+# classes a histogram is a pair of counts, and 240 cells give the exact cost within .1%. With more
+# than 250 votes they replace the exact cost, whose time grows with the square of the votes.
 _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
-# Histograms to compute if a mechanism has no approximation and each histogram is slow.
+# How many histograms are computed if each is slow and the mechanism has no quick costs.
 _MOST_STATES = 400
-# The ratio of the accountant's and the quick cost under the conditional bound of a test and an
-# argmax, and its growth with the distance if noise is small: up to so many distances, by λ/σ2².
+# The ratio of exact and quick cost under the conditional bound of Confident-GNMax at distance 0. If
+# λ/σ2² is large, the ratio grows up to distance 12.
 _NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 1.0, 1.5, 0.08, 0.5, 12.0
-# With many classes the ratio is a little larger.
+# With more than 10 classes this ratio is slightly larger.
 _BY_CLASS, _FEW_CLASSES, _MOST_BY_CLASS = 0.004, 10, 0.03
-# Ratios under the two-tail bound, with two classes and with more, and if a record changes several
-# votes of a query.
+# The ratio of exact and quick cost under the two-tail bound, with two classes and with more. The
+# last number is a further factor if a record changes several votes on a query.
 _TWO_TAIL_OF_TWO, _TWO_TAIL, _TWO_TAIL_SHARED = 1.1, 1.45, 1.5
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -256,19 +271,19 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 @dataclass(frozen=True, eq=False)
 class QueryCosts:
-    """Costs of the rows of a vote model by order and distance. SECRET if its votes are.
+    """RDP costs of the rows of a vote model, by order and distance.
 
-    Rows with equal costs are one state.
+    Rows with equal costs are one state. The costs of a file of private votes are SECRET.
 
     Attributes:
         orders: λ, [orders].
-        costs: [orders, distances, states], nats, at all distances or at those of a search; costs
-            between the distances of a search are on straight lines.
-        worst: worst-case cost of a row, [orders], nats.
-        weights: the probability that a run draws each state in each ensemble, [ensembles, states];
-            None for a file.
-        places: the state of each row of a file in order, [rows]; not used for made-up votes.
-        available: how many rows of a file these rows stand for.
+        costs: the cost of each state, [orders, distances, states], nats. The distances are all
+            distances, or the distances `_LOOKED`, between which costs are interpolated.
+        worst: the worst-case cost of a row, [orders], nats.
+        weights: the probability that a made-up run draws each state, [ensembles, states]; None for
+            a file.
+        places: the state of each row of a file, in order, [rows]; not used for made-up votes.
+        available: how many rows the file has, of which the model may be a sample.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
     """
 
@@ -283,18 +298,21 @@ class QueryCosts:
     def pass_probability(
         self, target: TargetPlan, rows: Ints, *, ceiling: Floats | None = None
     ) -> Floats:
-        """Return the probability that runs of these numbers of rows pass, [ensembles, rows].
+        """Return the pass probability of runs with these numbers of rows, [ensembles, rows].
 
         Args:
-            target: ε, δ and the cost of a failed test.
-            rows: numbers of rows, [rows]; for a file, its first rows.
-            ceiling: worst-case cost of these rows, [rows, orders], nats, if it is smaller than the
-                number of rows times `worst`, as under a cap on answers.
+            target: ε, δ and the cost of a failed release test.
+            rows: numbers of rows, [rows]. A file is asked from its first row on.
+            ceiling: worst-case cost of each number of rows, [rows, orders], nats. It is needed if a
+                cap on answers makes it smaller than the number of rows times `worst`.
         """
         return pass_probabilities(target, [(self, rows)], ceiling=ceiling)[0]
 
     def profiles(self, rows: Ints, ceiling: Floats | None = None) -> Floats:
-        """Return profiles [values of R, ensembles, rows, orders, distances] of so many rows."""
+        """Return the profiles of runs, [values of R, ensembles, rows, orders, distances], nats.
+
+        The arguments are those of `pass_probability`. R is described at the top of this module.
+        """
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
         if self.weights is None:
             found = self._of_first(rows)[None, None]
@@ -303,19 +321,19 @@ class QueryCosts:
         return np.clip(found, 0.0, most[..., None])
 
     def untested(self, target: TargetPlan) -> float:
-        """Return about how many rows are within the target whatever the votes."""
+        """Return about how many rows have a worst-case ε that is at most the target."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return float((room / self.worst).max())
 
     @property
     def mean(self) -> Floats:
-        """Return the mean cost of a row, with equal weights of ensembles, [orders, distances]."""
+        """Return the mean cost of a row over all ensembles, [orders, distances], nats."""
         if self.weights is None:
             return self.costs[..., self.places].mean(axis=-1)
         return self.costs @ self.weights.mean(axis=0)
 
     def _of_first(self, rows: Ints) -> Floats:
-        """Return profiles [rows, orders, distances] of the first rows of a file."""
+        """Return the profiles of the first rows of a file, [rows, orders, distances], nats."""
         looked = self.places.size
         seen = np.clip(np.round(rows * (looked / self.available)), 1, looked).astype(np.int64)
         number = [np.bincount(self.places[:each], minlength=self.costs.shape[-1]) for each in seen]
@@ -324,7 +342,10 @@ class QueryCosts:
         return np.tensordot(np.array(number) * (rows / seen)[:, None], self.costs, axes=(1, 2))
 
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
-        """Return profiles [values of R, ensembles, rows, orders, distances] along one line."""
+        """Return made-up profiles as a linear function of R.
+
+        The shape is [values of R, ensembles, rows, orders, distances], in nats.
+        """
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
         near = 4 if mean.shape[-1] == DISTANCES else int(np.searchsorted(_LOOKED, 4))
         reference = self.costs[self.orders.size // 2, near]
@@ -344,7 +365,16 @@ class QueryCosts:
 def pass_probabilities(
     target: TargetPlan, asked: Sequence[tuple[QueryCosts, Ints]], *, ceiling: Floats | None = None
 ) -> list[Floats]:
-    """Return `pass_probability` of several costs, each with its rows; together they are faster."""
+    """Return pass probabilities for several choices of settings at once, which is faster.
+
+    Args:
+        target: ε, δ and the cost of a failed release test.
+        asked: the costs and the numbers of rows of each choice.
+        ceiling: as in `QueryCosts.pass_probability`.
+
+    Returns:
+        For each choice an array [ensembles, rows].
+    """
     profiles = np.concatenate([costs.profiles(rows, ceiling) for costs, rows in asked], axis=2)
     if profiles.shape[-1] < DISTANCES:
         found = np.tensordot(_TO_EVERY, np.moveaxis(profiles, (-1, -2), (0, 1)), (0, 0))
@@ -363,25 +393,25 @@ def quick_costs(
     available: int = 0,
     above: Mapping[bool, Floats] | None = None,
 ) -> list[QueryCosts]:
-    """Return approximate costs of several settings, for a search.
+    """Return the quick costs of several settings, for a search.
 
     Args:
-        votes: the rows.
-        settings: all with the prior weight of `votes`.
-        target: its orders determine which costs matter.
-        bound: how a run bounds the cost of votes.
-        available: for a file, how many rows there are.
-        above: ratios of exact and quick costs, by whether there is a test, [DISTANCES]; a guess if
-            they are unknown.
+        votes: the vote model.
+        settings: the settings, all with the prior weight of `votes`.
+        target: the target, which determines the orders.
+        bound: how the run bounds the cost of its votes.
+        available: how many rows the file has, if `votes` are a sample of its rows.
+        above: known ratios of exact and quick cost by distance, [DISTANCES], by whether the
+            settings have a threshold. Unknown ratios are estimated.
     """
     orders, places, found = decisive(target.orders), np.arange(votes.rows), []
     for each, worst, setting in zip(*pair_costs(votes, settings, orders), settings, strict=True):
         known = (above or {}).get(setting.threshold is not None)
         factor = guessed_above(votes, setting, orders, bound) if known is None else known[_LOOKED]
         cost = each * factor[:, None]
-        # The two-tail bound of one query may be above the worst case; their sum must not be.
+        # The two-tail bound of a single query may exceed its worst-case cost.
         if bound is not Bound.TWO_TAIL:
-            if votes.mechanism(setting).slow_states:  # a run looks no further
+            if votes.mechanism(setting).slow_states:  # a run computes no costs there
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
@@ -391,15 +421,12 @@ def quick_costs(
 
 
 def decisive(orders: Floats) -> Floats:
-    """Return the orders Λ at which a run that nearly misses the target costs most."""
+    """Return the orders that decide whether a run passes its release test, if it nearly fails."""
     return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
 
 
 def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bound) -> Floats:
-    """Return an estimate of the accountant's cost divided by the quick cost, [DISTANCES].
-
-    The distances are those of a search.
-    """
+    """Return an estimate of the ratio of exact and quick cost at the distances `_LOOKED`."""
     if bound is Bound.TWO_TAIL:
         more = _TWO_TAIL_OF_TWO if votes.classes == 2 else _TWO_TAIL
         more *= _TWO_TAIL_SHARED if votes.teachers_per_record > 1 else 1.0
@@ -413,7 +440,7 @@ def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bou
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
-    """Return the accountant's cost divided by the quick cost at some settings, [DISTANCES]."""
+    """Return the mean exact cost divided by the mean quick cost of the rows, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
     about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ _TO_EVERY
@@ -428,14 +455,14 @@ def exact_costs(
     rows: int,
     rough: bool = False,
 ) -> QueryCosts:
-    """Return the accountant's costs, at the orders and by the bound of a run.
+    """Return the costs that a run would compute, at its orders and by its bound.
 
     Args:
-        votes: the rows, with the prior weight of the mechanism.
+        votes: the vote model, with the prior weight of the mechanism.
         mechanism: the mechanism of the run.
-        target: ε, δ, the cost of a failed test and the bound that was asked for.
-        rows: about how many rows a run asks; the bound `auto` depends on this.
-        rough: whether to save time if each histogram is slow.
+        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
+        rows: about how many rows the run asks, because the bound `auto` depends on this number.
+        rough: whether fewer orders, histograms and distances are enough, which is quicker.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -473,24 +500,24 @@ def _corrected(
     times: Floats,
     care: tuple[int, int, int],
 ) -> Floats:
-    """Return costs [orders, DISTANCES, rows] if exact costs are slow: quick costs times a ratio.
+    """Return quick costs times the ratio of exact and quick cost, [orders, DISTANCES, rows], nats.
 
-    The ratio of exact and quick costs is computed at the first distances, and farther at the middle
-    order. Beyond that it stays.
+    The exact costs of some histograms are computed at small distances, and at more distances for
+    the middle order. Beyond these distances the ratio does not change.
 
     Args:
-        votes: votes with one row for each state.
+        votes: a vote model with one row for each state.
         settings: the settings of the run.
-        orders: λ.
-        states: the states of the mechanism, [rows, numbers].
-        times: how often each state is asked.
-        care: a result of `_care`.
+        orders: λ, [orders].
+        states: the states as the mechanism describes them, [rows, numbers].
+        times: the probability, or a multiple of it, that a run asks each state, [rows].
+        care: how many histograms and distances to compute, from `_care`.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CLOSE_CELLS if votes.classes > 2 else _CELLS_OF_TWO
     quick, _ = pair_costs(votes, [settings], orders, cells=min(2 * votes.most_votes, most))
     quick = np.maximum(_TO_EVERY.T @ quick[0], 1e-12)
-    if votes.classes == 2:  # then a histogram is its pair of counts
+    if votes.classes == 2:  # a histogram of two classes is its pair of counts
         return quick
     number, near, far = care
     if not mechanism.slow_states:
@@ -515,17 +542,17 @@ def _corrected(
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
-    if mechanism.slow_states:  # a run does not look farther either
+    if mechanism.slow_states:  # a run computes no costs there
         found[:, _FARTHEST:] = np.inf
     return np.maximum.accumulate(found, axis=1)
 
 
 def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
-    """Return how many histograms to compute, at how many distances, and at how many middle ones.
+    """Return the numbers of histograms, distances, and distances at the middle order to compute.
 
-    No distances at the other orders mean that their ratios are those of the middle order. Time
-    grows with the square of the distances. With few votes these distances are a large part of the
-    votes; with many votes they tell little.
+    If the number of distances is 0, the ratios at all orders are those of the middle order. Time
+    grows with the square of the number of distances. With few votes, more distances are worth their
+    time, because one vote is then a large part of all votes.
     """
     many, number = votes.most_votes > _MANY_TEACHERS, 120 if votes.is_file else 60
     if not rough:
@@ -536,7 +563,10 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:
-    """Return the places of the histograms with most weight, and of some others in equal steps."""
+    """Return the indices of the histograms with most weight, and of some others.
+
+    The others are evenly spaced in the order of their weights.
+    """
     if weights.size <= number:
         return np.arange(weights.size)
     order = np.argsort(-weights)
@@ -546,7 +576,14 @@ def _worth_pricing(weights: Floats, number: int) -> Ints:
 
 
 def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Floats:
-    """Return ratios [distances, histograms] by a regression, weighted by the known costs."""
+    """Return ratios of exact and quick cost from a regression, [distances, histograms].
+
+    Args:
+        ratio: the ratios of some histograms, [distances, known histograms].
+        cost: the weights of these histograms in the regression, [distances, known histograms].
+        known: the features of these histograms, [known histograms, features].
+        features: the features of all histograms, [histograms, features].
+    """
     found = np.empty((len(ratio), len(features)))
     for distance, each in enumerate(ratio):
         weight = np.sqrt(cost[distance] / cost[distance].max())[:, None]
@@ -556,7 +593,11 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
 
 
 def _features(votes: VoteModel, settings: Tuning) -> Floats:
-    """Return the largest count and one that stands for all others, up to squares, [rows, 6]."""
+    """Return the features of a regression, [rows, 6].
+
+    They are the products, up to degree 2, of the largest count and of a count that stands for all
+    other classes.
+    """
     x, second = votes.largest_two
     y = 0.5 * (second + votes.rival(settings.sigma2)) / votes.most_votes
     x = x / votes.most_votes - 0.5

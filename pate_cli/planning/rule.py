@@ -1,9 +1,10 @@
-"""The public rule: it chooses settings and the number of rows for a tested target.
+"""The public rule: it chooses settings and the number of rows for a target with a release test.
 
-Settings must be chosen before anybody looks at the votes. So the rule searches over made-up
-ensembles, from hard to easy, at quick costs. It chooses the settings with the largest geometric
-mean of expected answers. It requires that answers nearly always equal the plurality, and that runs
-at the middle level of agreement pass nine times in ten. If not even one row passes, it says so.
+Settings must be chosen before anybody looks at the votes. So the rule searches for settings on
+made-up ensembles, from hard to easy ones, with quick costs (`query_costs`). It chooses the settings
+with the largest geometric mean of expected answers over the ensembles. It requires that 88% of the
+answers equal the plurality. It also requires that runs at the middle level of agreement are likely
+to pass the release test. If not even a run of one row is likely to pass, the result says so.
 
 For each choice of settings, the rule takes the number of rows with the most expected answers. It
 computes costs for a few numbers of rows, and interpolates the pass probability between them.
@@ -32,51 +33,58 @@ from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 1_000_000
-"""How many queries there are if the caller gives no number."""
+"""The largest number of queries that a run may ask if the caller gives no number."""
 
 SEARCHED_ROWS: Final = 450
-"""Rows of a made-up model, for a search."""
+"""The number of rows of a made-up model that a search uses."""
 
-# The search aims at a higher pass probability, because quick costs may be off.
+# The search requires a pass probability of .95 instead of .9, because quick costs are not exact.
 _SURE, _MIN_AGREEMENT, _HALVINGS = 0.95, 0.88, 1
-# With fewer votes than this quick costs are off by more than a few per cent.
+# With fewer votes than this number, quick costs are wrong by more than a few per cent.
 _FEW_VOTES = 40
-# Estimates of the worst case are off by at most this factor.
+# An estimate of a worst-case cost is wrong by this factor at most.
 _WORST_OFF = 1.4
-# If nothing is likely to pass, starts have these multiples of the noise, and the best one more.
-_NOISIER, _STILL_NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 1.03, 300
-# Numbers of rows that are tried at the end: over the whole range, and around the best.
+# If no settings are likely to pass, a second search starts with these multiples of the noise. If
+# its result is not likely to pass either, the noise of the result is multiplied by the last number.
+_NOISIER, _STILL_NOISIER = (1.0, 2.0, 4.0, 8.0), 1.03
+# For runs of more rows, costs are computed by the bound of a run of this many rows.
+_USUAL_ROWS = 300
+# At the end of a search, 20 numbers of rows are tried over the whole range, and twice 15 numbers
+# around the best one, up to these factors.
 _COARSE, _FINE, _WIDE, _NARROW = 20, 15, 1.7, 1.08
-# The looser bound is tried if there are this many times the rows that the sharper one allows.
+# The looser bound is tried if there are 4 times as many rows as the sharper bound allows.
 _MANY_MORE = 4
-# Numbers of rows whose costs are computed: over the whole range, or around a good number.
+# Costs are computed for numbers of rows that increase by the first factor over the whole range, or
+# for these multiples of a good number of rows. Between two numbers, 24 more are interpolated.
 _SPAN, _AROUND = 1.7, np.array([0.72, 0.88, 1.0, 1.15, 1.4])
 _BETWEEN = 24
-# The penalty for a pass probability that is too small, in logarithms of answers, and the weight of
-# ensembles that get no answer.
+# If the pass probability is too small, the merit has a penalty of .1, and of 30 times the missing
+# probability. Every ensemble gets the last number times the mean answers in addition, so that an
+# ensemble without answers has a finite merit.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
-# The value of agreement. If it is high enough it counts little, so that it decides only between
-# settings with as many answers. If it is too low it counts so much that missing the floor never
-# pays, while settings just below the floor can still be compared.
+# How much agreement changes the merit. It adds so little that it decides only between settings with
+# equally many answers. Missing agreement subtracts so much that no number of answers makes up for
+# it.
 _TIE, _FLOOR = 1e-3, 20.0
-# Settings that are used to find which bound `auto` chooses, as shares of the votes.
+# The settings for which the bound `auto` is resolved, as shares of the votes: T, σ1 and σ2.
 _USUAL = (0.6, 0.4, 0.2)
 
 
 @dataclass(eq=False)
 class TestedTarget:
-    """Evaluates settings for one target and one vote model.
+    """Evaluates settings for one target with a release test, on one vote model.
 
     Attributes:
-        votes: the votes, without a prior's; for a search a few thousand rows are enough.
-        target: ε, δ, the cost of a failed test and the bound that was asked for.
+        votes: the vote model; for a search a few thousand rows are enough.
+        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
         available: how many rows a run may ask.
-        min_agreement: smallest share of answers equal to the plurality.
-        asked: how many rows are asked, if this number is fixed.
-        least_chance: settings with a smaller pass probability at the middle level have little
-            merit.
-        without_test: whether only rows count whose worst case is within the target.
-        above: a known correction of quick costs, by whether there is a test: [distances].
+        min_agreement: the smallest share of answers that must equal the plurality.
+        asked: how many rows a run asks, if the caller fixed this number.
+        least_chance: the required pass probability at the middle level of agreement; a smaller one
+            is penalised.
+        without_test: whether only runs whose worst-case ε is at most the target count as passing.
+        above: known ratios of exact and quick cost by distance, by whether the settings have a
+            threshold.
     """
 
     votes: VoteModel
@@ -95,11 +103,11 @@ class TestedTarget:
         self._sharp: dict[tuple[str, int, float], int] = {}
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings at quick costs, each with its best number of rows.
+        """Return candidates with their best numbers of rows, by quick costs.
 
         Args:
             settings: the settings to evaluate.
-            near: about the best number of rows, if it is known.
+            near: about the best number of rows, if the caller knows it.
         """
         found: list[Candidate] = []
         for weight in dict.fromkeys(each.prior_weight for each in settings):
@@ -125,13 +133,14 @@ class TestedTarget:
         *,
         within: int | None = None,
     ) -> list[Candidate]:
-        """Return each mechanism with its best number of rows, by what they cost.
+        """Return a candidate for each mechanism, with its best number of rows.
 
         Args:
-            votes: with the prior weight of the mechanisms.
-            asked: mechanisms, what their rows cost, and numbers of rows to choose from, ascending.
-            within: how many rows are known to need no test, at the end of a search. During a search
-                it is estimated, and numbers between these rows are chosen as well.
+            votes: the vote model, with the prior weight of the mechanisms.
+            asked: for each mechanism the costs of its rows, and the numbers of rows to choose from,
+                in ascending order.
+            within: the largest number of rows that needs no release test. None during a search,
+                which estimates this number, and also chooses between the given numbers of rows.
         """
         target, priced = self.target, [each[1:] for each in asked]
         chances = [np.zeros((votes.ensembles, rows.size)) for _, rows in priced]
@@ -161,11 +170,11 @@ class TestedTarget:
         merit = served(expected) + served_by(agreement, self.min_agreement)
         short = np.maximum(self.least_chance - middle, 0.0)
         merit -= np.where(short > 0.0, _ANY_SHORTFALL + _PENALTY * short, 0.0)
-        # A search needs a slope towards what passes; what it ends with must pass.
+        # During a search, rows that hardly pass are compared, too; at the end rows must pass.
         enough = (within is None) | (middle >= min(self.least_chance, middle.max()))
         place = int(np.argmax(np.where(enough, merit, -np.inf)))
         holds = agreement[place] >= self.min_agreement
-        if self.least_chance > 0.0:  # of what is likely to pass at all
+        if self.least_chance > 0.0:  # the public rule requires a pass probability instead
             holds = short[place] == 0.0
         by_level = {
             level: float(expected[np.array(votes.levels) == level, place].mean())
@@ -178,13 +187,13 @@ class TestedTarget:
     def _rows_to_price(
         self, settings: Tuning, mechanism: ScoredMechanism, near: int | None
     ) -> Ints:
-        """Return the numbers of rows to price, over the whole range or around good ones."""
+        """Return the numbers of rows to compute costs for, in ascending order."""
         if self.asked is not None:
             return np.array([self.asked])
         most = self.available
         if near is not None:
             most = min(int(np.ceil(near * _AROUND[-1])), most)
-        # The time of the sharper bound hangs on these alone.
+        # Whether there is time for the sharper bound depends on these settings alone.
         key = settings.mechanism_name, settings.prior_weight, settings.sigma2
         if key not in self._sharp:
             start = max(self._sharp.values(), default=1)
@@ -197,9 +206,15 @@ class TestedTarget:
 
 
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
-    """Return this many rows, or as many as `auto` computes by the sharper bound, if any.
+    """Return for how many rows the bound `auto` is the sharper bound, which takes more time.
 
-    `start` is about this number, if it is known.
+    If the caller asked for another bound, or `auto` is never the sharper one, the result is `most`.
+
+    Args:
+        mechanism: the mechanism of the run.
+        target: the target, with the bound that the caller asked for.
+        most: the largest number of rows of the run.
+        start: an estimate of the result, which makes the search quicker.
     """
 
     def sharp(rows: int) -> bool:
@@ -212,7 +227,10 @@ def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, sta
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
-    """Return more numbers of rows, with logits of chances interpolated over log rows."""
+    """Return more numbers of rows, and their pass probabilities by interpolation.
+
+    The logit of the probability is interpolated linearly in the logarithm of the number of rows.
+    """
     number = _BETWEEN * (rows.size - 1)
     every = np.unique(np.geomspace(rows[0], rows[-1], number).round().astype(np.int64))
     clipped = np.clip(chances, 0.005, 0.995)
@@ -222,14 +240,14 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
 
 
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return what agreement adds to the merit, in logarithms, if there is a floor."""
+    """Return what agreement adds to the merit of settings; it subtracts below the floor, [...]."""
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
 def served(expected: Floats) -> Floats:
-    """Return how well expected answers serve all ensembles, [ensembles, ...] to [...].
+    """Return the mean logarithm of expected answers over ensembles, [ensembles, ...] to [...].
 
-    It is the mean of their logarithms; ensembles without answers count as if they had a few.
+    Every ensemble gets the mean number of answers in addition, so that no logarithm is infinite.
     """
     return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
 
@@ -237,13 +255,13 @@ def served(expected: Floats) -> Floats:
 def public_goal(
     votes: VoteModel, target: TargetPlan, *, available: int, asked: int | None = None
 ) -> TestedTarget:
-    """Return the goal of the rule: many answers for every ensemble, in runs that pass.
+    """Return the goal of the public rule: many answers on every ensemble, in runs that pass.
 
     Args:
-        votes: public ensembles, with the prior weight of the run.
-        target: ε, δ, the cost of a failed test and the bound that was asked for.
-        available: how many rows there are.
-        asked: how many rows are asked, if this number is fixed.
+        votes: made-up votes, with the prior weight of the run.
+        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
+        available: how many rows a run may ask.
+        asked: how many rows a run asks, if the caller fixed this number.
     """
     return TestedTarget(votes.at_few_levels, target, available, _MIN_AGREEMENT, asked, _SURE)
 
@@ -256,14 +274,14 @@ def choose(
     start: Tuning | None = None,
     quick: bool = False,
 ) -> Candidate:
-    """Return settings and rows for a target, chosen on public ensembles.
+    """Return the settings and the number of rows that the public rule chooses for a target.
 
     Args:
-        goal: made by `public_goal`.
+        goal: the goal, made by `public_goal`.
         name: confident or gnmax.
-        given: threshold, sigma1 or sigma2 in votes, where they are settled.
-        start: settings near which the best are; None where nothing is known.
-        quick: whether to take whole steps only.
+        given: the values of threshold, sigma1 or sigma2 that the caller fixed, in votes.
+        start: settings to start from; None to start from settings of the whole usual range.
+        quick: whether the search ends without halving its steps, which is quicker.
     """
     votes, known, halvings = goal.votes, dict(given or {}), 0 if quick else _HALVINGS
     noise = {"sigma1", "sigma2"} - known.keys()
@@ -278,7 +296,7 @@ def choose(
             ]
         best = search.run(around, climbs=1, halvings=halvings).settings
         found = rows_for(goal, votes.mechanism(best))
-        if without_test and not found.likely:  # estimates are off by little
+        if without_test and not found.likely:  # the estimated worst case was a little too small
             best = best.times(**dict.fromkeys(noise, _STILL_NOISIER))
             found = rows_for(goal, votes.mechanism(best))
         if found.likely:
@@ -286,19 +304,19 @@ def choose(
     sharp = sharp_rows(found.mechanism, goal.target, goal.available)
     if goal.asked is not None or found.rows < sharp or _MANY_MORE * sharp > goal.available:
         return found
-    # There is only time to compute the sharper bound for so many rows; with more rows, the looser
-    # bound may give more answers.
+    # The sharper bound takes too long for more rows. With more rows, the looser bound may give more
+    # answers.
     loose = replace(goal, target=replace(goal.target, bound=Bound.TWO_TAIL))
     more = choose(loose, name, given=given, start=found.settings, quick=True)
     return more if more.likely and more.answers > found.answers else found
 
 
 def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
-    """Return how many rows to ask with a mechanism whose settings are settled.
+    """Return the best number of rows for a mechanism whose settings do not change.
 
     Args:
-        goal: made by `public_goal` for votes of the mechanism's shape.
-        mechanism: the aggregator.
+        goal: the goal, made by `public_goal` for made-up votes like those of the mechanism.
+        mechanism: the mechanism of the run.
     """
     votes, target, asked = goal.votes, goal.target, goal.asked
     most = asked or sharp_rows(mechanism, target, goal.available)
@@ -314,7 +332,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     about = costs.untested(target)
     if target.reachable and found.rows > _WORST_OFF * about:
         return found
-    # Nobody's votes can make these rows cost more, and perhaps not even a few more of them.
+    # The worst case of these rows is within the target. Perhaps that of a few more rows is, too.
     within = rows_within(mechanism, target, most=asked or goal.available, start=int(about))
     if target.reachable and found.rows > within:
         return found
@@ -323,7 +341,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
 
 
 def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int) -> QueryCosts:
-    """Return costs of rows: quick ones if the accountant's own would take long."""
+    """Return the costs of rows: exact costs, or quick costs if exact costs would take long."""
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     if settings is None or bound is Bound.TWO_TAIL or votes.most_votes < _FEW_VOTES:

@@ -1,26 +1,32 @@
 """The parameters λ, β and σ_SS of a sanitized ε, by a public rule or for given votes.
 
-A private run may not choose these parameters by its votes, and no fixed numbers suit every
-ensemble, number of queries and noise level. So the rule minimises the published ε for a *reference
-ensemble*: histograms drawn from a fixed recipe with a fixed seed, with the file's numbers of
-teachers and classes and the run's own mechanism, scaled to its number of queries. All of this is
-public and fixed before the first vote is read. So the result may be printed, and anyone can
-recompute it.
+A sanitized ε is an ε for given votes that is published with noise: λ is the Rényi order, β the
+smoothness of the sensitivity, and σ_SS the noise as a multiple of the smooth sensitivity.
 
-The rule minimises the mean of the published ε plus two standard deviations, both over the noise of
-the release. On private votes the result of `best_release` is secret; on a reference ensemble it is
-a plan.
+A private run may not choose these parameters by its votes. No fixed numbers are good for every
+number of teachers and queries and every noise level. So the public rule minimises the published ε
+for a *reference ensemble*. These are histograms that are drawn by a fixed recipe with a fixed seed,
+for the numbers of teachers and classes of the file. Costs are those of the mechanism of the run,
+scaled to its number of queries. All of this is public before the first vote is read. So the result
+may be printed, and anyone can recompute it.
 
-The recipe (mean agreement 0.75, spread 0.4) was chosen on 48 synthetic ensembles: 50 to 3,000
+The rule minimises the mean of the published ε plus two standard deviations, over the noise of the
+release. The result of `best_release` for private votes is secret; the result for a reference
+ensemble is public.
+
+The recipe (mean agreement 0.75, spread 0.4) was chosen on 48 made-up ensembles: 50 to 3,000
 teachers, 2 to 50 classes, 100 to 9,000 queries, mean agreement 0.6 to 0.97, spread 0.1 to 0.6, and
-thresholds and noise levels around the defaults. The best parameters for each of them cannot be
-known without looking at the votes. Compared with these, the rule's published ε (mean plus two
-standard deviations, if it is below 10) was 4% larger on average, and 24% at worst.
+thresholds and noise levels around the defaults. The best parameters for an ensemble are only known
+to those who see its votes. With the parameters of the rule, the published ε was 4% larger than with
+the best parameters on average, and 24% larger at worst. Here the published ε is its mean plus two
+standard deviations, and ensembles above 10 were left out.
 
-For given votes λ, β and σ_SS are chosen with the settings and the rows. The published ε of n rows
-is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are the averages of a row. So λ, β and σ_SS give
-the number of rows that ε allows, and a few rounds determine all of them. Settings are evaluated on
-a coarse lattice, at the best order so far. Their exact cost is computed on the lattice of a run.
+`tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
+published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS
+the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth sensitivities, so that
+the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows, and a few rounds determine all numbers.
+Settings are evaluated on a coarse lattice of scores, at the best order so far. The exact cost is
+computed on the lattice of a run.
 """
 
 from __future__ import annotations
@@ -60,27 +66,29 @@ from pate_cli.votes.checks import with_votes
 
 REFERENCE_SEED: Final = 20180224
 SPREADS: Final = 2.0
-"""Standard deviations of the noise of a release that are minimised on top of the mean."""
+"""How many standard deviations of the noise a published ε is assumed to be above its mean."""
 
 _HISTOGRAMS, _AGREEMENT, _SPREAD, _PRIOR_AGREES = 300, 0.75, 0.4, 0.85
-# λ is searched on a geometric scale of λ − 1; β and σ_SS among these values of βλ and σ_SS.
+# The search for λ multiplies λ − 1 by these factors. It tries these values of βλ and of σ_SS.
 _LADDER = 1.3 ** np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
 _LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
 _BETA_ORDERS = np.geomspace(0.02, 0.48, 33)
 _SIGMAS = np.geomspace(0.5, 2000.0, 140)
-# A choice needs no smooth curve, so a few distances on a geometric scale will do.
+# How many distances are enough to choose parameters; they are on a geometric scale.
 _DISTANCES = 48
 
 
 @dataclass(frozen=True)
 class BestRelease:
-    """Release parameters and what they would publish.
+    """Parameters of a release, and the mean and the spread of the ε that it would publish.
 
     Attributes:
-        mean: mean of the published ε over the draw, nats.
-        sd: its standard deviation, nats.
-        order, beta, sigma_release: λ, β and σ_SS.
-        smooth_sensitivity: SS_β, nats.
+        mean: the mean of the published ε over the noise of the release, nats.
+        sd: the standard deviation of the published ε, nats.
+        order: the Rényi order λ.
+        beta: the smoothness β of the sensitivity.
+        sigma_release: σ_SS, the noise as a multiple of the smooth sensitivity.
+        smooth_sensitivity: the smooth sensitivity SS_β, nats.
     """
 
     mean: float
@@ -92,12 +100,15 @@ class BestRelease:
 
     @property
     def value(self) -> float:
-        """Return the mean plus two standard deviations of the published ε, nats."""
+        """Return the mean of the published ε plus two standard deviations, nats."""
         return self.mean + SPREADS * self.sd
 
 
 def candidate_betas(order: float, beta: float | None = None) -> Floats:
-    """Return the values of β to try at an order, or the given one; their cost is finite there."""
+    """Return the values of β to try at an order: all usual values, or the given β.
+
+    Values at which the release would have infinite cost are left out.
+    """
     betas = _BETA_ORDERS / order if beta is None else np.array([beta])
     return betas[betas < largest_beta(order)]
 
@@ -111,14 +122,15 @@ def best_release(
     sigma: float | None = None,
     conversion: float | None = None,
 ) -> BestRelease | None:
-    """Return the best β and σ_SS for a known cost; None if a given β has no finite cost.
+    """Return β and σ_SS with the smallest published ε for a known RDP cost; None if no ε is finite.
 
     Args:
-        price: total cost at the order, and sensitivities at some distances.
+        price: the RDP cost at the order, and its local sensitivities at some distances.
         order: λ > 1.
-        delta: δ of the whole guarantee.
-        beta, sigma: fix one of them instead of choosing it.
-        conversion: the cost of converting RDP to ε, nats, if it is not the sharp conversion.
+        delta: δ of the labels and the release together.
+        beta: β, if it is fixed.
+        sigma: σ_SS, if it is fixed.
+        conversion: what the conversion from RDP to ε adds, nats; None for the sharpest conversion.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -156,20 +168,22 @@ def choose_plan(
     beta: float | None = None,
     sigma: float | None = None,
 ) -> ReleasePlan:
-    """Return release parameters by the public rule; given parameters are kept.
+    """Return release parameters by the public rule; given parameters do not change.
 
     Args:
-        kind: the kind of release. If nothing is published, a ledger for later still needs an order
-            and distances.
-        rounds: each round's aggregator with its public parameters, and its k1, the number of rows
-            that was fixed in advance.
+        kind: the kind of release. If nothing is published, a ledger still needs an order and a
+            number of distances.
+        rounds: for each run the mechanism, and the number of rows that was fixed in advance.
         delta: δ in (0, 1).
-        order, beta, sigma: λ, β or σ_SS, if they are given.
+        order: λ, if it is given.
+        beta: β, if it is given.
+        sigma: σ_SS, if it is given.
 
     Raises:
-        ParameterError: a given number is out of range, or λ and β are not allowed together.
+        ParameterError: a given number is out of range, or the given λ and β are not allowed
+            together.
     """
-    # Given numbers are checked before any work; numbers of the rule are always in range.
+    # This checks the given numbers before any work; numbers of the rule are always in range.
     at = 1.0001 if order is None else order
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta
     ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
@@ -186,9 +200,10 @@ def choose_plan(
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
-    """Return histograms of the reference ensemble, and the mechanism bound to them.
+    """Return histograms of the reference ensemble, and the mechanism for these histograms.
 
-    A prior agrees with its plurality on 17 queries of 20; its other guesses are random.
+    If the mechanism has a prior, the prior guesses the plurality on 17 queries of 20, and a random
+    class on the others.
     """
     teachers, classes = mechanism.teachers, mechanism.classes
     ensemble = SyntheticEnsemble(teachers, classes, _HISTOGRAMS, _AGREEMENT, _SPREAD)
@@ -203,7 +218,7 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
 
 
 class _Priced:
-    """Histograms with their cost under one mechanism at one order. SECRET if the votes are."""
+    """Histograms with their RDP cost under one mechanism at one order; SECRET for private votes."""
 
     def __init__(
         self,
@@ -213,18 +228,18 @@ class _Priced:
         resolution: Resolution,
         rows: int,
     ) -> None:
-        """Find the cells of all histograms, which stand for this many rows."""
+        """Compute the cells of all histograms, which are a sample of `rows` rows."""
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
         self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
 
     def price(self, rows: int, distances: Ints) -> Price:
-        """Return the cost of the first rows, with sensitivities at some distances."""
+        """Return the RDP cost of the first rows, with local sensitivities at some distances."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
     def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
-        """Return the best release of the first rows, from this many sensitivities."""
+        """Return the best release of the first rows, from sensitivities at some distances."""
         least = float(candidate_betas(self.order).min())
         few = sparse_distances(least, teachers=self._teachers, most=distances)
         return best_release(self.price(rows, few), order=self.order, delta=delta)
@@ -237,7 +252,7 @@ def _on_reference(
     beta: float | None,
     sigma: float | None,
 ) -> Callable[[float], BestRelease | None]:
-    """Return a function from an order to the best release there on the reference ensemble."""
+    """Return a function of an order: the best release at this order for the reference ensemble."""
     known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
     teachers = max(mechanism.teachers for mechanism, _ in rounds)
 
@@ -263,7 +278,7 @@ def _best_order(
     delta: float,
     beta: float | None,
 ) -> float:
-    """Return a round order near the one with the smallest published ε."""
+    """Return a rounded order near the order with the smallest published ε."""
     # ε² is about 2 log(1/δ)·μ² for μ-GDP, and the best order about √(2 log(1/δ))/μ.
     mu_squared = sum(mechanism.gaussian_mu(queries=k1, answers=k1) ** 2 for mechanism, k1 in rounds)
     highest = _MOST_ORDER
@@ -282,26 +297,27 @@ def _best_order(
 
 
 def _round_order(order: float) -> float:
-    """Return an order rounded to steps of about 2%, with at least a quarter above 4."""
+    """Return an order rounded to steps of .01 below 4, of 1/4 below 40, and of 1 above."""
     if order < 4.0:
         return round(order, 2)
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
 
 
-# The orders among which the first is chosen, and factors of λ − 1 for orders around the last one.
+# The first order of a search is one of these. For a later order, λ − 1 of the last order is
+# multiplied by one of these factors.
 _FIRST_ORDERS, _AROUND = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12 ** np.arange(-4, 5)
-# How many distances are enough to choose β: while a search is coarse, and at the end.
+# How many distances are enough to choose β: during a search, and at its end.
 _FEW, _MORE = 11, 24
 _ROUNDS, _OUT_OF_REACH, _NEARLY = 6, -9.0, 1.05
 
 
 class SanitizedVotes(Pricing):
-    """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
+    """Evaluates settings for a sanitized ε, on a file of votes; SECRET for private votes."""
 
     _order = 0.0
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates on the coarse lattice, each with its rows."""
+        """Return candidates by costs on the coarse lattice, each with its best number of rows."""
         if not self._order:
             some = settings[::3]
             self._order = max(
@@ -311,14 +327,14 @@ class SanitizedVotes(Pricing):
         return [self._looked(each, self._order, near) for each in settings]
 
     def learn(self, best: Found) -> None:
-        """Use the order that is best for the best settings from now on."""
+        """Evaluate later settings at the order that is best for the best settings."""
         self._order = max(
             [three_digits(1.0 + (self._order - 1.0) * by) for by in _AROUND.tolist()],
             key=lambda order: self._looked(best.settings, order, best.forecast.rows).merit,
         )
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Return candidates at one order on the coarse lattice."""
+        """Return the candidate of some settings by costs at one order, on the coarse lattice."""
         goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
         mechanism, available = few.mechanism(settings), self.votes.rows
         priced = _Priced(mechanism, few.counts, order, QUICK, available)
@@ -338,15 +354,16 @@ class SanitizedVotes(Pricing):
     def _settled(
         self, priced: _Priced, mechanism: ScoredMechanism, rows: int, distances: int
     ) -> tuple[BestRelease, ReleasePlan, int] | None:
-        """Return a release and a number of rows that fit each other; None if ε is never finite.
+        """Return the best release and the number of rows that the goal allows with it.
+
+        The result is None if no ε is finite, or if all rows give fewer than the wanted answers.
 
         Args:
-            priced: the votes.
+            priced: the votes with their costs.
             mechanism: the mechanism of the run.
-            rows: the number of rows to begin with. If the goal is a number of answers, the fewest
-                first rows with these answers are taken instead; the result is None if all rows have
-                fewer answers.
-            distances: how many sensitivities are used.
+            rows: the number of rows to begin with. If the goal is a number of answers, the search
+                begins with the smallest number of rows that gives these answers.
+            distances: at how many distances sensitivities are computed.
         """
         goal, order = self.goal, priced.order
         if goal.answers is not None:
@@ -373,7 +390,7 @@ class SanitizedVotes(Pricing):
         return found and (*found[:2], rows)
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with the rows and the release that are best on a run's lattice."""
+        """Return a candidate with its best rows and its best release, by the costs of a run."""
         mechanism, goal = candidate.mechanism, self.goal
         votes = self.votes.with_prior_weight(mechanism.prior_weight)
         priced = _Priced(mechanism, votes.counts, self._order, FINE, votes.rows)
@@ -393,7 +410,7 @@ class SanitizedVotes(Pricing):
             drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
             epsilon = min(round_up(drawn), worst)
             if goal.epsilon is None or epsilon <= goal.epsilon:
-                # The worst case is used, so that the release cannot fail.
+                # With the worst-case ε as its target, the forecast has no release test.
                 most = TargetPlan.of(worst, delta=plan.delta)
                 told = forecast(votes, mechanism, most, rows=rows, chance=1.0)
                 stated = {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
@@ -407,5 +424,5 @@ class SanitizedVotes(Pricing):
 
 
 def _worst(mechanism: ScoredMechanism, order: float) -> float:
-    """Return the worst-case cost of a row at an order, nats."""
+    """Return the worst-case RDP cost of a row at an order, nats."""
     return float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])

@@ -1,10 +1,11 @@
-"""The settings that a search may change, bisection for numbers, and one pattern search.
+"""Settings of a run, bisection for numbers, and the pattern search that all goals use.
 
-All goals use this pattern search. From the best of several starts it evaluates all settings that
-are one step away on one axis or on two, and one step further if the last step was good. It goes to
-the best of these settings, and halves its steps if none is better. A function `look` evaluates many
-settings at once, so the search knows nothing about goals or privacy. After an interruption `best`
-still works. The result can be written as a `pate aggregate` line with the settings.
+The search starts from several settings and continues from the best of them. It evaluates all
+settings that differ by one step in one or two parameters, and repeats a good step. It then
+continues from the best new settings. If no new settings are better, it halves its steps. A function
+`look` evaluates many settings at once, so the search itself depends on no goal and no mechanism.
+After an interruption, `Search.best` is the best candidate so far. `line_of` writes settings as a
+`pate aggregate` line.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from pate_cli.mechanisms.gnmax import GNMax
 
 
 def three_digits(value: float) -> float:
-    """Return the number rounded to three digits, which a command can print in full."""
+    """Return a number rounded to three significant digits, so that a command line stays short."""
     return float(f"{value:.3g}")
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Threshold and noise of one run, in votes; without a threshold every query is answered.
+    """Threshold, noise and prior weight of a run of Confident-GNMax or GNMax, in votes.
 
     Attributes:
-        threshold: T of the test; None for GNMax, which has no test.
-        sigma1: noise of the test; None for GNMax.
-        sigma2: noise on each count of the argmax.
-        prior_weight: votes that a public prior casts on each query; 0 without one.
+        threshold: T, with which Confident-GNMax compares the noisy largest count; None for GNMax,
+            which answers every query.
+        sigma1: standard deviation of the noise of this comparison; None for GNMax.
+        sigma2: standard deviation of the noise on each count of the argmax.
+        prior_weight: how many votes a public prior casts on each query; 0 without a prior.
     """
 
     threshold: float | None
@@ -46,7 +48,7 @@ class Tuning:
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Self | None:
-        """Return the settings of Confident or GNMax; None for other mechanisms."""
+        """Return the settings of Confident-GNMax or GNMax; None for other mechanisms."""
         if type(mechanism) not in (ConfidentGNMax, GNMax):
             return None
         given: dict[str, Any] = {
@@ -56,7 +58,7 @@ class Tuning:
 
     @classmethod
     def settled(cls, mechanism: Mechanism) -> Self:
-        """Return the settings of Confident or GNMax; raise TypeError for other mechanisms."""
+        """Return the settings of Confident-GNMax or GNMax; raise TypeError for other mechanisms."""
         found = cls.of(mechanism)
         if found is None:
             raise TypeError(f"only confident and gnmax have such settings, not {mechanism.name}")
@@ -64,17 +66,17 @@ class Tuning:
 
     @property
     def mechanism_name(self) -> MechanismName:
-        """Return the word for the mechanism on the command line."""
+        """Return the name of the mechanism on the command line."""
         return MechanismName.GNMAX if self.threshold is None else MechanismName.CONFIDENT
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Return threshold, sigma1 and sigma2 by name, without those that are None."""
+        """Return threshold, sigma1 and sigma2 by name; parameters that are None are left out."""
         values = {"threshold": self.threshold, "sigma1": self.sigma1, "sigma2": self.sigma2}
         return {name: value for name, value in values.items() if value is not None}
 
     def times(self, **factors: float) -> Self:
-        """Return settings with some parameters multiplied, each rounded to three digits."""
+        """Return settings in which some parameters are multiplied and rounded to three digits."""
         values = self.parameters
         moved: dict[str, Any] = {
             name: three_digits(values[name] * by) for name, by in factors.items() if name in values
@@ -82,15 +84,16 @@ class Tuning:
         return replace(self, **moved)
 
     def scaled(self, by: float) -> Self:
-        """Return settings with threshold and noise multiplied by one number."""
+        """Return settings in which the threshold and all noise are multiplied by one number."""
         return self.times(**dict.fromkeys(self.parameters, by))
 
     def weighing(self, weight: int, *, follow: bool) -> Self:
         """Return settings with another weight of the prior.
 
         Args:
-            weight: B, in votes.
-            follow: whether T moves by as many votes, so that as many teachers reach it.
+            weight: the new weight, in votes.
+            follow: whether T changes by as many votes as the weight, so that the number of teachers
+                who must agree stays the same.
         """
         found = replace(self, prior_weight=weight)
         if self.threshold is None or not follow:
@@ -99,12 +102,12 @@ class Tuning:
         return replace(found, threshold=threshold)
 
     def mechanism(self, *, teachers: int, classes: int, **shared: Any) -> ConfidentGNMax | GNMax:
-        """Return the mechanism that a run with these settings uses.
+        """Return the mechanism of a run with these settings.
 
         Args:
-            teachers: τ, votes of a query.
-            classes: m.
-            shared: `teachers_per_record` and `votes_together`, if a record changes several votes.
+            teachers: τ, the number of votes on a query.
+            classes: m, the number of classes.
+            shared: `teachers_per_record` and `votes_together`, if one record changes several votes.
         """
         given: dict[str, Any] = {**self.parameters, **shared, "prior_weight": self.prior_weight}
         kind = GNMax if self.threshold is None else ConfidentGNMax
@@ -114,16 +117,16 @@ class Tuning:
 def keywords_of(
     mechanism: ScoredMechanism, *, queries: int, delta: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the keywords of `aggregate` that run a mechanism over this many queries.
+    """Return the keywords with which `aggregate` runs a mechanism over some queries.
 
-    Amounts below one vote are texts, because `aggregate` would read such numbers as shares. Groups
-    and a prior are files, and are left out.
+    Amounts below one vote are texts such as `0.5votes`, because `aggregate` reads a number below 1
+    as a share of the teachers. The files of groups and of a prior are not among the keywords.
 
     Args:
-        mechanism: Confident or GNMax.
-        queries: `max_queries`.
-        delta: δ.
-        more: further keywords, for example of a target.
+        mechanism: Confident-GNMax or GNMax.
+        queries: the value of `max_queries`.
+        delta: δ of the run.
+        more: further keywords and their values, which are added.
     """
     settings = Tuning.settled(mechanism)
     found: dict[str, Any] = {"mechanism": settings.mechanism_name.value}
@@ -141,9 +144,8 @@ def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> st
 
     Args:
         votes: the file of votes.
-        words: options that come first, such as `--prior PRIOR`.
-        keywords: numbers and words by name; numbers are printed so that reading gives them back
-            exactly.
+        words: options that stand before the keywords, such as `--prior PRIOR`.
+        keywords: numbers and words by name. Numbers are printed with all their digits.
     """
     line = ["pate", "aggregate", votes, *words]
     for name, value in keywords.items():
@@ -159,16 +161,19 @@ def least(
     within: tuple[float, float],
     precision: float,
 ) -> float:
-    """Return the smallest number from which a condition holds, to a relative precision.
+    """Return the smallest number that meets a condition, found by bisection.
+
+    All numbers above one that meets the condition must meet it, too.
 
     Args:
-        holds: the condition.
-        start: the first number; the search doubles or halves from there.
-        within: the range; its lower end is the result if the condition holds even there.
-        precision: relative.
+        holds: returns whether a number meets the condition.
+        start: the first number to try. The search doubles or halves this number at first.
+        within: the smallest and the largest number to try. If even the smallest number meets the
+            condition, it is the result.
+        precision: the relative precision of the result.
 
     Raises:
-        UnreachableError: the condition does not hold at the upper end.
+        UnreachableError: the largest number does not meet the condition.
     """
     low, high = within
     above = min(max(start, low), high)
@@ -188,9 +193,15 @@ def least(
 
 
 def most_rows(passes: Callable[[int], bool], *, available: int, start: int = 1) -> int:
-    """Return the largest number of rows that pass, at most `available`; 0 if none.
+    """Return the largest number of rows that meets a condition, at most `available`; 0 if none.
 
-    It assumes that if some rows fail, more rows also fail, and is quick if `start` is about right.
+    The result is about .2% smaller than the exact number at most. If a number of rows does not meet
+    the condition, larger numbers must not meet it, either.
+
+    Args:
+        passes: returns whether a number of rows meets the condition.
+        available: the largest number of rows to try.
+        start: an estimate of the result, which makes the search quicker.
     """
     low, high = 0, available + 1
     step, tried = max(1, start // 50), min(max(start, 1), available)
@@ -207,9 +218,9 @@ def most_rows(passes: Callable[[int], bool], *, available: int, start: int = 1) 
 
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
-"""The factor of the first step of each parameter."""
+"""The factor by which the first step of a search changes each parameter."""
 
-# Starts, as shares of the votes: T, σ1 and σ2 with a test, or σ2 alone.
+# First settings, as shares of the votes: T, σ1 and σ2 of Confident-GNMax, or σ2 of GNMax alone.
 _Shares: TypeAlias = tuple[float | None, float | None, float]
 _TESTED: Final[tuple[_Shares, ...]] = (
     (0.4, 0.25, 0.15),
@@ -225,30 +236,35 @@ _TESTED: Final[tuple[_Shares, ...]] = (
     (0.4, 2.0, 0.6),
 )
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
-# First weights of a prior, and the first step between weights, as shares of the votes.
+# The first weights of a prior, and the first step of a weight, as shares of the votes.
 _WEIGHTS, _WEIGHT_STEP, _WEIGHT = (0.0, 0.2, 0.5), 0.1, "prior_weight"
-# A prior has at most this multiple of the votes; with more, only its guesses would count.
+# The largest weight of a prior, as a multiple of the votes. With more
+# weight a prior would decide nearly every label alone.
 _MOST_WEIGHT = 4
-# A step must gain at least this, in logarithms.
+# A search goes to new settings only if their merit, a logarithm, is larger by more than this.
 _LEAST_GAIN = 1e-5
 
 
 LEAST_CHANCE: Final = 0.9
-"""A run is likely to pass if it passes with at least this probability at the middle agreement."""
+"""A run counts as likely to pass if its pass probability at middle agreement is at least this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Settings that were evaluated, with their best number of rows. SECRET if the votes are.
+    """Settings that were evaluated, with their best number of rows.
+
+    A candidate that was evaluated on private votes is SECRET.
 
     Attributes:
         mechanism: the aggregator with its settings.
-        merit: how well they serve the goal, in logarithms; larger is better.
+        merit: how good the settings are for the goal; larger is better. It is the logarithm of
+            expected answers, or minus the logarithm of ε, with penalties.
         rows: how many queries to ask.
-        holds: whether they meet the floors of the goal; the merit only has a penalty for missing
-            them.
-        chance: approximate pass probability at the middle level of agreement.
-        by_level: approximate expected answers at each level of agreement; empty for a file.
+        holds: whether the settings reach the smallest agreement or pass probability that the goal
+            requires. If not, the merit has a penalty.
+        chance: the approximate pass probability at the middle level of agreement.
+        by_level: the approximate number of expected answers at each level of agreement; empty for a
+            file.
     """
 
     mechanism: ScoredMechanism
@@ -260,38 +276,38 @@ class Candidate:
 
     @cached_property
     def settings(self) -> Tuning:
-        """Return threshold, noise and prior weight; raise TypeError for other mechanisms."""
+        """Return threshold, noise and prior weight; TypeError unless confident or gnmax."""
         return Tuning.settled(self.mechanism)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return a sort key that is larger for better ones; meeting the floors counts first."""
+        """Return a sort key: first whether the settings meet all requirements, then their merit."""
         return self.holds, self.merit
 
     @property
     def likely(self) -> bool:
-        """Return whether runs pass nine times in ten at the middle level of agreement."""
+        """Return whether at least nine of ten runs pass at the middle level of agreement."""
         return self.chance >= LEAST_CHANCE
 
     @property
     def answers(self) -> float:
-        """Return the approximate expected answers at the middle level of agreement."""
+        """Return the approximate number of expected answers at the middle level of agreement."""
         return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]
-"""A function that evaluates settings; given a good number of rows, it may only try similar ones."""
+"""A function that evaluates settings, given about the best number of rows if that is known."""
 
 Move: TypeAlias = dict[str, float]
-"""The number of steps for each parameter."""
+"""How many steps to change each parameter."""
 
 
 class Search:
-    """A pattern search for one goal.
+    """A pattern search for the settings that are best for one goal.
 
     Attributes:
-        seen: every candidate by its settings.
-        ends: the last candidates of the climbs.
+        seen: every candidate that was evaluated, by its settings.
+        ends: the candidate at which each climb ended.
     """
 
     def __init__(
@@ -304,15 +320,15 @@ class Search:
         margin: float = 1.1,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
-        """Make a search that has evaluated nothing yet.
+        """Prepare a search, without evaluating any settings.
 
         Args:
             look: evaluates settings.
-            votes: how many votes a query has, without those of a prior.
-            given: parameters that stay as they are.
-            weights: whether to search the weight of a prior, too.
-            margin: the largest T, in units of the most votes that a query can have.
-            progress: called with the number of settings that were evaluated.
+            votes: how many votes a query has, without the votes of a prior.
+            given: parameters that the search must not change, with their values in votes.
+            weights: whether the search also chooses the weight of a prior.
+            margin: the largest T, as a multiple of all votes on a query, prior included.
+            progress: called with the number of settings that were just evaluated.
         """
         self._look, self._votes, self._given = look, votes, dict(given or {})
         self._weights = weights and _WEIGHT not in self._given
@@ -322,14 +338,17 @@ class Search:
 
     @property
     def best(self) -> Candidate:
-        """Return the best candidate so far."""
+        """Return the best candidate that was evaluated so far."""
         return max(self.seen.values(), key=lambda each: each.rank)
 
     def starts(self, name: MechanismName | None = None) -> list[Tuning]:
-        """Return settings spread over the range of good ones; given parameters replace theirs.
+        """Return the first settings to evaluate, which cover the range of usual settings.
+
+        Given parameters have their given values in all settings.
 
         Args:
-            name: confident or gnmax; None for both, unless a parameter of the test is given.
+            name: confident or gnmax. None allows both mechanisms; if a threshold or sigma1 is
+                given, only confident.
         """
         shares: list[_Shares] = [] if name is MechanismName.GNMAX else list(_TESTED)
         needs_test = not {"threshold", "sigma1"}.isdisjoint(self._given)
@@ -351,14 +370,16 @@ class Search:
     def run(
         self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0
     ) -> Candidate:
-        """Climb from the best starts, with and without a test; return the best candidate of all.
+        """Climb from the best first settings, and return the best candidate of all.
+
+        The best first settings of confident and of gnmax are always among those to climb from.
 
         Args:
             starts: the first settings.
-            climbs: from how many of them to climb.
+            climbs: from how many settings to climb by smaller and smaller steps.
             halvings: how often a climb halves its steps.
-            strides: from how many starts to climb by whole steps first, to continue from their
-                ends.
+            strides: from how many first settings to climb by whole steps before. The climbs by
+                smaller steps then continue from where these climbs ended.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
@@ -372,7 +393,7 @@ class Search:
         return self.best
 
     def climb(self, here: Candidate, *, halvings: int) -> Candidate:
-        """Go to the best settings around, by smaller and smaller steps."""
+        """Return the best candidate that steps from here reach, by smaller and smaller steps."""
         for halving in range(halvings + 1):
             last: Move = {}
             while True:
@@ -385,7 +406,7 @@ class Search:
         return here
 
     def _seen(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings, including those that were evaluated before."""
+        """Return candidates for settings; only settings without a candidate are evaluated."""
         missing = [each for each in dict.fromkeys(settings) if each not in self.seen]
         if missing:
             self.seen.update((each.settings, each) for each in self._look(missing, near))
@@ -393,7 +414,10 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Return settings by the move to them: on one axis, on two, or the last move again."""
+        """Return the settings one step away, in one parameter or in two, with the move to each.
+
+        The last move is tried again, twice as far.
+        """
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
         moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]
@@ -410,7 +434,7 @@ class Search:
         }
 
     def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
-        """Return settings after these steps; T follows the weight of a prior unless it is given."""
+        """Return settings after a move; T changes with the weight of a prior, unless T is given."""
         factors = {name: STEPS[name] ** (share * by) for name, by in move.items() if name in STEPS}
         moved = here.times(**factors)
         if _WEIGHT not in move:

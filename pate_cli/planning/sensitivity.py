@@ -1,4 +1,4 @@
-"""How far one record could move the cost of given votes, by distance. SECRET."""
+"""How far one record could change the RDP cost of given votes, by distance. SECRET."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ from pate_cli.planning import words
 from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.run.fold import AskedRows, OnCounts
 
-# The largest cost is shown up to this distance from the votes; a release test looks at 64.
+# The largest cost within a distance is computed for this many distances; a release test uses 64.
 _NEAR = 256
 
 
 def price_votes(
     votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float, few: Few = None
 ) -> tuple[Price, Floats]:
-    """Return cost and LS_d of all queries at one order, and the largest cost within d votes.
+    """Return the cost of all queries and its local sensitivities, and the cost within a distance.
+
+    All costs are RDP costs at one order. The local sensitivity LS_d is how far one record can
+    change the cost of vote files at distance d. The cost within a distance d is the largest cost of
+    all vote files at distance d or less.
 
     Args:
-        votes: the rows of the queries.
+        votes: the rows that are asked.
         mechanism: the aggregator.
         order: λ > 1.
-        beta: determines how many distances are kept.
-        few: the limit on the votes of one teacher; all of these are then of the costliest queries.
+        beta: the smoothness β; a smaller β needs more distances.
+        few: the limit on the votes of one teacher. With a limit, the costs are those of the
+            costliest queries only: as many as one teacher can change.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -50,16 +55,16 @@ def price_votes(
 
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
-    """How far one record could move the cost of the votes, by distance. SECRET.
+    """How far one record could change the RDP cost of the votes, by distance. SECRET.
 
     Attributes:
-        price: cost and LS_d at the plan's order.
-        plan: order and β, fixed without looking at the votes.
-        mechanism: the mechanism's public parameters.
+        price: the cost of the votes and its local sensitivities LS_d, at the order of the plan.
+        plan: the order and β, which were chosen without looking at the votes.
+        mechanism: the public parameters of the mechanism.
         queries: the number of rows.
-        within: u_d, the largest cost within each of the nearest distances, nats; empty in the
-            published analysis, which has no such bound.
-        conditions: verdicts on C5 and C6, if the published analysis requires them.
+        within: u_d, the largest cost of all vote files within distance d, for the smallest
+            distances, nats. It is empty for the published analysis, which does not bound this cost.
+        conditions: whether the conditions C5 and C6 are met, for the published analysis only.
     """
 
     price: Price
@@ -71,9 +76,9 @@ class Sensitivity(Result):
 
     @cached_property
     def best(self) -> BestRelease | None:
-        """Return the best β and σ_SS for these votes; None if the β of the plan has no finite cost.
+        """Return β and σ_SS with the smallest sanitized ε for these votes; None if none is finite.
 
-        The ε of a release is computed by the conversion of the plan.
+        The order, and the conversion from RDP costs to ε, are those of the plan.
         """
         plan = self.plan
         conversion = plan.conversion(plan.delta - plan.delta_shift)
@@ -90,7 +95,7 @@ class Sensitivity(Result):
         return self.price.discounted(self.plan.beta)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the curve and its smooth sensitivity; JSON-ready."""
+        """Return the smooth sensitivity and all costs by distance, ready for JSON."""
         plan, discounted, best = self.plan, self.discounted, self.best
         return {
             "schema_version": 1,
@@ -113,7 +118,7 @@ class Sensitivity(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row per distance."""
+        """Return a table with one row for each distance."""
         columns = {
             "distance": self.price.distances,
             "local_sensitivity": self.price.curve,
@@ -125,19 +130,21 @@ class Sensitivity(Result):
         return columns
 
     def said(self) -> Said:
-        """Return its lines and tables."""
+        """Return the lines and tables that show the sensitivity to people."""
         return words.of_sensitivity(self.to_dict())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the sensitivity by distance on matplotlib Axes, and return them. SECRET.
+        """Draw the sensitivity by distance on matplotlib Axes, and return the Axes. SECRET.
+
+        The extra `plot` must be installed.
 
         Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
+            axes: the Axes to draw on; if left out, new Axes are made.
         """
         from pate_cli.disclosure.pictures import draw_sensitivity
 
         return draw_sensitivity(self, axes)
 
     def headline(self) -> str:
-        """Return SS_β with its order and β."""
+        """Return the smooth sensitivity, its order and its β in one line."""
         return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

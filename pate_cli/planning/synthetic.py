@@ -1,15 +1,16 @@
-"""Synthetic teacher ensembles: public stand-ins for votes, to tune and test on.
+"""Made-up votes of teachers who do not exist: public votes for trying settings, and for tests.
 
-Nothing here comes from real teachers. A query has a true class, drawn with the given imbalance, and
-a difficulty: the probability that a teacher is right is Beta-distributed with the given mean. Wrong
-votes go to the other classes by a Dirichlet draw with small weights, so that a query is confused
-with a few classes and not with all. Given the query, teachers err independently, so the histogram
-is multinomial.
+Nothing in this module comes from real teachers. Each query has a true class and a difficulty. True
+classes are drawn with the given imbalance. The difficulty is the probability that a teacher is
+right, which is Beta-distributed with the given mean. Wrong votes are spread over the other classes
+by a Dirichlet draw with small weights, so that teachers confuse a query with a few classes only.
+For a given query, teachers err independently of each other, so its histogram is multinomial.
 
-For many classes the Dirichlet weights are never drawn. Wrong votes can be drawn one after the other
-from an urn. With weight α on each of w classes, the vote after i wrong votes repeats one of them,
-each equally often, with probability i/(i + α w); else it goes to any of the w classes. This gives
-the same distribution (Blackwell and MacQueen 1973), in memory that grows with the teachers.
+For many classes the Dirichlet weights would need much memory. Then wrong votes are drawn one after
+the other from an urn. Let α be the weight of each of w wrong classes. After i wrong votes, the next
+wrong vote repeats one of these i votes with probability i/(i + α w), and otherwise is for a random
+class of the w classes. The histograms have the same distribution as with Dirichlet weights
+(Blackwell and MacQueen 1973), and the memory grows with the number of teachers only.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ _PRIOR_STREAM = 1
 class SyntheticEnsemble:
     """Made-up votes of teachers who agree about as much as yours might.
 
-    Use it to try settings before there are votes, or without spending ε on real votes. `draw`
-    returns the histograms and the true classes, and `tune(synthetic=...)` takes the same numbers.
+    Use these votes to try settings before there are real votes, or without spending ε on real
+    votes. `draw` returns histograms and true classes. `tune(synthetic=...)` takes the attributes of
+    this class as a text.
 
         >>> made_up = pate.SyntheticEnsemble(teachers=100, classes=4, queries=50)
         >>> histograms, truth = made_up.draw(seed=1)
@@ -45,14 +47,17 @@ class SyntheticEnsemble:
         <Labels: 26 of 50 queries labelled>
 
     Attributes:
-        teachers: τ ≥ 1.
-        classes: m ≥ 2.
-        queries: number of histograms, ≥ 1.
-        agreement: mean probability that a teacher votes for the true class, in (0, 1).
-        spread: how much queries differ, in [0, 1): 0 makes all alike; close to 1 splits them into
-            easy and hopeless ones.
-        confusion: Dirichlet weight per wrong class, > 0; small values confuse with few classes.
-        imbalance: Zipf exponent of the class frequencies, ≥ 0; 0 is balanced.
+        teachers: τ ≥ 1, the number of teachers.
+        classes: m ≥ 2, the number of classes.
+        queries: the number of histograms, ≥ 1.
+        agreement: the mean probability that a teacher votes for the true class, in (0, 1).
+        spread: how much the difficulty of queries differs, in [0, 1). With 0 all queries are
+            equally difficult; with almost 1, teachers are nearly always right on some queries, and
+            nearly always wrong on all others.
+        confusion: the Dirichlet weight of each wrong class, > 0; if it is small, the wrong votes on
+            a query are for few classes.
+        imbalance: the Zipf exponent of the class frequencies, ≥ 0; with 0 all classes are equally
+            frequent.
     """
 
     teachers: int
@@ -79,13 +84,13 @@ class SyntheticEnsemble:
     def draw(self, seed: int) -> tuple[Histograms, Ints]:
         """Return (histograms [queries, classes], true classes [queries]) for a seed ≥ 0.
 
-        The histograms of more than DENSE_CLASSES classes are sparse.
+        With more than DENSE_CLASSES classes, the histograms are sparse.
         """
         random = np.random.default_rng(seed)
         weights = np.arange(1, self.classes + 1, dtype=np.float64) ** -self.imbalance
         truth = random.choice(self.classes, size=self.queries, p=weights / weights.sum())
         right = np.full(self.queries, self.agreement)
-        if self.spread > 1e-12:  # below, the Beta draw would overflow, and the difference is nil
+        if self.spread > 1e-12:  # a smaller spread has no effect, and the Beta draw would overflow
             concentration = (1.0 - self.spread) / self.spread
             right = random.beta(
                 self.agreement * concentration,
@@ -95,7 +100,7 @@ class SyntheticEnsemble:
         if self.classes > DENSE_CLASSES:
             return self._by_urn(random, truth, right), truth
         wrong = random.dirichlet(np.full(self.classes - 1, self.confusion), size=self.queries)
-        # Very small weights can underflow to an all-zero draw; then all classes get equal weights.
+        # With very small weights a draw can be NaN; then all wrong classes are equally likely.
         wrong = np.where(np.isfinite(wrong), wrong, 1.0 / (self.classes - 1))
         chances = np.empty((self.queries, self.classes))
         rows = np.arange(self.queries)
@@ -107,12 +112,12 @@ class SyntheticEnsemble:
         return random.multinomial(self.teachers, chances).astype(np.int64), truth
 
     def _by_urn(self, random: np.random.Generator, truth: Ints, right: Floats) -> SparseCounts:
-        """Return histograms of very many classes, whose wrong votes are drawn from an urn."""
+        """Return sparse histograms of very many classes; wrong votes are drawn from an urn."""
         others = self.classes - 1
         fresh = random.integers(others, size=(self.queries, self.teachers))
         errs = random.random((self.queries, self.teachers)) >= right[:, None]
         wrong = from_urn(random, fresh, errs, weight=self.confusion * others)
-        # Classes are numbered without the true class.
+        # The urn numbers wrong classes only, so numbers from the true class on are 1 too small.
         votes = np.where(errs, wrong + (wrong >= truth[:, None]), truth[:, None])
         return SparseCounts.of_votes(votes, self.classes)
 
@@ -120,23 +125,23 @@ class SyntheticEnsemble:
 def from_urn(
     random: np.random.Generator, fresh: Ints, errs: NDArray[np.bool_], *, weight: float
 ) -> Ints:
-    """Return wrong votes from an urn, teacher by teacher: an earlier error again, or a fresh one.
+    """Return wrong votes: each teacher repeats an earlier wrong vote, or makes a fresh error.
 
     Args:
         random: the random generator.
-        fresh: the error that each teacher makes if it repeats none, [queries, teachers].
-        errs: which teachers vote wrong.
-        weight: the weight of a fresh error, if an earlier error has weight 1.
+        fresh: the wrong class of each teacher who repeats no earlier vote, [queries, teachers].
+        errs: which teachers vote wrong, [queries, teachers].
+        weight: the weight of a fresh error, where each earlier wrong vote has weight 1.
 
     Returns:
-        The wrong class of each teacher, [queries, teachers]; entries of teachers who do not err are
-        meaningless.
+        The wrong class of each teacher, [queries, teachers]. The entries of teachers who vote right
+        mean nothing.
     """
     queries, teachers = fresh.shape
     rows, made = np.arange(queries), np.zeros(queries, dtype=np.int64)
     errors, found = np.zeros_like(fresh), np.empty_like(fresh)
     for teacher in range(teachers):
-        # A place among the earlier errors, or beyond them with the weight of all fresh errors.
+        # A number below `made` chooses an earlier wrong vote, and a larger one a fresh error.
         place = random.random(queries) * (made + weight)
         earlier = errors[rows, np.minimum(place, teachers - 1).astype(np.int64)]
         found[:, teacher] = np.where(place < made, earlier, fresh[:, teacher])
@@ -146,18 +151,19 @@ def from_urn(
 
 
 def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
-    """Return votes of a made-up ensemble by a text such as `teachers=50,classes=3,queries=100`.
+    """Return made-up votes for a text such as `teachers=50,classes=3,queries=100`.
 
     Args:
-        text: `name=value` separated by commas: teachers, classes and queries, and optionally
-            agreement, spread, confusion, imbalance, seed, and prior (how often a made-up prior
-            is right).
+        text: `name=value` pairs with commas between them. The names teachers, classes and queries
+            are required. The names agreement, spread, confusion, imbalance, seed and prior are
+            optional; prior is how often a made-up prior is right.
 
     Returns:
-        Histograms, the prior's class for each query or None, and every number of the recipe.
+        Histograms, the class that the prior guesses for each query (None without a prior), and
+        every number of the recipe by name.
 
     Raises:
-        UsageError: a field is unknown, repeated, missing or malformed.
+        UsageError: a name is unknown, repeated or missing, or a value is no number.
         ParameterError: a number is out of range.
     """
     given = _numbers(text)
@@ -171,7 +177,7 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
     numbers = {**asdict(ensemble), "seed": seed}
     if accuracy is None:
         return counts, None, numbers
-    # The votes are the same as without a prior.
+    # The prior has its own random numbers, so that it does not change the votes.
     random = np.random.default_rng([seed, _PRIOR_STREAM])
     wrong = random.random(truth.size) >= accuracy
     shift = np.where(wrong, random.integers(1, ensemble.classes, truth.size), 0)
@@ -179,7 +185,7 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """Return the numbers of a recipe by name."""
+    """Return the numbers in the text of a recipe, by name."""
     found: dict[str, Any] = {}
     for part in text.split(","):
         name, given, value = (piece.strip() for piece in part.partition("="))

@@ -1,7 +1,7 @@
 """The search for settings on given votes: coarse at first, exact at the end.
 
-The result is SECRET unless the votes are public or made up: settings chosen on votes reveal
-something about them.
+Settings that were chosen on votes reveal something about these votes. So the result is SECRET,
+unless the votes are public or made up.
 """
 
 from __future__ import annotations
@@ -29,30 +29,34 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# The exact cost of the best settings of a round corrects the quick costs of the next round. A round
-# climbs from so many starts by whole steps, and from so many of their ends by smaller steps; from
-# fewer if each evaluation takes long. The other numbers say how often steps are halved, and how far
-# below the best settings others may be that are also priced.
+# A search has at most five rounds, or four if each evaluation takes long. The first number of a
+# round says from how many settings it climbs by whole steps. The second number says from how many
+# of the reached settings it climbs further by smaller steps. After each round the exact costs of
+# the best settings correct the quick costs of the next round.
 _ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 1)
 _SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
+# How often a climb halves its steps. Exact costs are computed for settings whose merit is at most
+# .25 below the best merit.
 _HALVINGS, _NEAR = 4, 0.25
-# A round that gains less than this, in logarithms, is the last, or the last without care.
+# If a round improves the merit by less than this number, the search ends, or becomes careful if it
+# was not careful yet.
 _GAIN = 0.002
 _STARTS, _MARGIN = 4, 1.6
 
 
 @dataclass(frozen=True, repr=False)
 class Tuned(Result):
-    """The best settings that a search found. SECRET if the votes are.
+    """The best settings that a search found on votes. If the votes are private, it is SECRET.
 
     Attributes:
         best: the best settings.
-        others: the best settings of other mechanisms and releases that meet the goal, too.
-        complete: False if an interruption ended the search.
+        others: the best settings of each other mechanism and kind of release that meet the goal.
+        complete: whether the search ended by itself; False after an interruption.
         looked_at: how many settings were evaluated.
-        basis: the votes, described in numbers.
-        public: whether the votes are public, or made up.
-        votes, words: the file, and options that describe it, for a command line.
+        basis: numbers that describe the votes, such as the number of teachers.
+        public: whether the votes are public or made up.
+        votes: the name of the file of votes, for the command line.
+        words: the options that say how to read this file, for the command line.
     """
 
     best: Found
@@ -66,7 +70,7 @@ class Tuned(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return whether the search looked at no private votes."""
+        """Return whether the result may be published, because the votes are public or made up."""
         return self.public
 
     @property
@@ -85,22 +89,22 @@ class Tuned(Result):
         return line_of(self.votes, self.words, self.settings)
 
     def said(self) -> Said:
-        """Return its lines and tables."""
+        """Return the lines and tables that show the result to people."""
         return words.of_search(self.to_dict())
 
     def headline(self) -> str:
-        """Return the best settings in a few words."""
+        """Return the expected answers and the ε of the best settings in one line."""
         told = self.best.forecast
         return f"{told.expected_answers[0]:.1f} expected answers at epsilon {told.epsilon:.4f}"
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row for the best settings and for each of the others."""
+        """Return a table with one row for the best settings and each of the other settings."""
         rows = [each.to_dict() for each in (self.best, *self.others)]
         names = ("mechanism", "release", "epsilon", "expected_answers", "agreement", "queries")
         return {name: np.array([row[name] for row in rows]) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain numbers, for JSON."""
+        """Return the goal, the settings that were found and their forecasts, ready for JSON."""
         goal = self.best.goal
         return {
             "schema_version": 2,
@@ -130,19 +134,22 @@ def tune(
     progress: Callable[[int], None] = lambda _looked_at: None,
     interrupted: Callable[[], None] = lambda: None,
 ) -> Tuned:
-    """Return the best settings for one of several goals.
+    """Return the best settings for a goal, under the best of several kinds of release.
 
     Args:
-        votes: the votes of a file; with the guesses of a prior its weight is searched, too.
-        goals: goals that differ only in how ε is published.
-        given: threshold, sigma1, sigma2 or prior_weight in votes, if they are fixed.
-        mechanism: the wanted mechanism, `confident` or `gnmax`; None for the better one.
+        votes: the votes of a file, or made-up votes. If they have the guesses of a prior, the
+            search also chooses the weight of the prior.
+        goals: the goal, once for each kind of release.
+        given: the values of threshold, sigma1, sigma2 or prior_weight that the caller fixed, in
+            votes.
+        mechanism: `confident` or `gnmax`; None for the better of both.
         progress: called with the number of settings that were evaluated since the last call.
-        interrupted: called if a search is interrupted, before its best settings are priced.
+        interrupted: called after an interruption, before the exact costs of the best settings so
+            far are computed.
 
     Raises:
-        UnreachableError: no settings meet the goal; the message names the closest ones.
-        KeyboardInterrupt: nothing was found before an interruption.
+        UnreachableError: no settings meet the goal; the message says what comes closest.
+        KeyboardInterrupt: the search was interrupted before it found any settings.
     """
     numbers, complete = [0], True
 
@@ -171,7 +178,7 @@ def tune(
 
 
 class _Rounds:
-    """A search in rounds, each corrected by the exact cost of the last round's best."""
+    """A search in rounds: exact costs after each round correct the quick costs of the next."""
 
     def __init__(
         self,
@@ -180,14 +187,14 @@ class _Rounds:
         given: Mapping[str, float],
         progress: Callable[[int], None],
     ) -> None:
-        """Prepare the search, and evaluate nothing yet."""
+        """Prepare the search, without evaluating any settings."""
         self._pricing = _PRICINGS[goal.release](votes, goal)
         self._given, self._progress = given, progress
         self._search = self._new_search()
         self._found: dict[Tuning, Found] = {}
 
     def run(self, mechanism: MechanismName | None) -> None:
-        """Search until a round gains nothing, then compute the best settings' cost with care."""
+        """Search until a round hardly improves the merit, at last with careful evaluations."""
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
         slow = isinstance(self._pricing, SanitizedVotes)
@@ -206,19 +213,19 @@ class _Rounds:
                 self._pricing.careful = True
             last = best.merit
             self._pricing.learn(best)
-        # There may be better settings near the rows that were found.
+        # The best settings may have a better number of rows near the number that was found.
         for best in self.best:
             told = best.forecast
             self._price([Candidate(told.mechanism, best.merit, told.rows)])
 
     def salvage(self) -> None:
-        """After an interruption, price the best settings so far, if nothing is priced."""
+        """After an interruption, compute the exact cost of the best settings if none is known."""
         if not self._found and self._search.seen:
             self._price([self._search.best])
 
     @property
     def best(self) -> list[Found]:
-        """Return the best settings of each mechanism."""
+        """Return the best settings of each mechanism, by exact costs."""
         ranked = sorted(self._found.values(), key=lambda each: each.rank)
         return list({each.settings.mechanism_name: each for each in ranked}.values())
 
@@ -239,7 +246,10 @@ class _Rounds:
         )
 
     def _finalists(self, search: Search) -> list[Candidate]:
-        """Return the ends of climbs and the best of each mechanism, unless already priced."""
+        """Return the candidates whose exact costs are worth computing.
+
+        They are the ends of climbs, and the best candidate of each mechanism.
+        """
         seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()
         return [
@@ -250,7 +260,7 @@ class _Rounds:
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """Return the message if no settings meet the goal, with the closest settings."""
+    """Return the message that no settings meet the goal, with what comes closest."""
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

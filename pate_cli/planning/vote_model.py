@@ -1,19 +1,20 @@
-"""Histograms for a forecast: of a file, or of made-up teachers.
+"""Histograms for a forecast: the votes of a file, or votes of made-up teachers.
 
-Nobody knows beforehand how well the teachers agree. So a made-up model has several ensembles. There
-are five levels of agreement from hard to easy. At each level queries are all similar, or a mixture
-of easy and hard, or a tenth of them belong to a class that few teachers know. In each ensemble
+Nobody knows before a run how well the teachers agree. So a made-up model has several ensembles of
+teachers: three for each of five levels of agreement. In the first ensemble of a level all queries
+are similar. In the second ensemble some queries are easy and others hard. In the third ensemble a
+tenth of the queries belong to a class that few teachers know. In each ensemble
 
-  q ~ Beta with the level as its mean    the chance that a teacher is right on a query,
-  x ~ Binomial(τ, q)                     how many are,
+  q ~ Beta with the level as its mean    the probability that a teacher is right on a query,
+  x ~ Binomial(τ, q)                     how many of the τ teachers are right,
   s ~ Dirichlet(0.3, …, 0.3)             how wrong votes split over the other m − 1 classes,
-  y ~ Multinomial(τ − x, s)              which they are.
+  y ~ Multinomial(τ − x, s)              the number of wrong votes for each class.
 
-Given x the wrong votes do not depend on q, so ensembles differ only in the distribution of x, which
-is Beta-binomial. Therefore all ensembles use one list of histograms, and each ensemble has a weight
-for every row. Rows are spread evenly over the quantiles of x and of the largest share in s. Their
-means are then as exact as those of many more independent draws. The recipe and its seed are fixed,
-so everything derived from them is public.
+If x is known, the wrong votes do not depend on q. So ensembles differ only in the distribution of
+x, which is Beta-binomial. Therefore all ensembles use one list of histograms, and each ensemble has
+a weight for every row of the list. Rows are spread evenly over the quantiles of x and of the
+largest share in s, so their means are as exact as the means of many more independent draws. The
+recipe and its seed are fixed, so all results of a made-up model are public.
 """
 
 from __future__ import annotations
@@ -49,41 +50,43 @@ from pate_cli.votes.join import shared_out
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PUBLIC_SEED: Final = 20180224
 PRIOR_ACCURACY: Final = 0.85
-"""The assumed accuracy of a prior if nothing is known about it."""
+"""How often a public prior is assumed to be right if nobody says how often."""
 
 ROWS: Final = 3000
-"""Rows of a made-up model for a forecast; a search uses fewer."""
+"""The usual number of rows of a made-up model for a forecast; a search uses fewer rows."""
 
 _LEVELS = 5
 _SPREADS = {"alike": 0.2, "easy and hard": 0.5, "some of a rare class": 0.2}
 _RARE_SHARE, _RARE_LOSS, _LEAST_AGREEMENT = 0.1, 0.35, 0.05
 _CONFUSION = 0.3
-# Values of x, or of q, at which the distribution of an ensemble is computed.
+# At how many values of x, or of q, the distribution of an ensemble is computed.
 _NODES_OF_LAW = 4000
-# Multiples of these numbers, modulo 1, fill the unit interval evenly.
+# The multiples of each of these numbers, modulo 1, fill the interval from 0 to 1 evenly.
 _GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
-# Values of the noise of a class, in standard deviations, over which probabilities are integrated.
+# Integrals over the noise on a count are sums over these values, in standard deviations.
 _NODES = np.linspace(-8.0, 8.0, 97)
 
 
 @dataclass(frozen=True, eq=False)
 class VoteModel:
-    """Histograms of one file, or of made-up ensembles.
+    """Histograms of one file, or of made-up ensembles of teachers.
+
+    A model of a file of private votes is SECRET.
 
     Attributes:
-        counts: histograms [rows, classes], votes of a prior included.
-        teachers: τ, votes of a query.
-        weights: the weight of each row in each made-up ensemble, [ensembles, rows], with sum 1;
-            None for a file, whose rows are the rows of a run in order. SECRET if its votes are.
-        levels: mean agreement of each ensemble; NaN for a file.
-        kinds: the kind of queries of each ensemble.
-        teachers_per_record: k, how many votes of a query one record may change.
-        votes_together: whether these k votes belong to one teacher.
-        prior_weight: votes of a public prior on each query.
-        alone: the teachers' own votes if a prior votes, too; None if `counts` are these.
+        counts: histograms [rows, classes], which include the votes of a prior.
+        teachers: τ, the number of votes on a query without those of a prior.
+        weights: the weight of each row in each made-up ensemble, [ensembles, rows]; the weights of
+            an ensemble have the sum 1. None for a file, of which a run asks the rows in order.
+        levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
+        kinds: the kind of queries of each ensemble, as in `KINDS`.
+        teachers_per_record: k, how many votes on a query one record may change.
+        votes_together: whether the k votes that a record may change belong to one teacher.
+        prior_weight: how many votes a public prior casts on each query.
+        alone: histograms of the teachers without a prior; None if the prior has no weight.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
-        guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
-            classes, [rows, classes]; None without a prior.
+        guesses: the guess of the prior for each row. It is a class, or −1 for no guess, [rows]; or
+            a probability for each class, [rows, classes]. None without a prior.
     """
 
     counts: Histograms
@@ -102,7 +105,10 @@ class VoteModel:
 
     @property
     def is_file(self) -> bool:
-        """Return whether the rows are the rows of a run; otherwise a run draws rows by weight."""
+        """Return whether the model is a file, whose rows a run asks in order.
+
+        A run on made-up votes draws its rows by their weights instead.
+        """
         return self.weights is None
 
     @property
@@ -112,7 +118,7 @@ class VoteModel:
 
     @property
     def ensembles(self) -> int:
-        """Return the number of ensembles; 1 for a file."""
+        """Return the number of ensembles, which is 1 for a file."""
         return len(self.levels)
 
     @property
@@ -122,17 +128,20 @@ class VoteModel:
 
     @property
     def most_votes(self) -> int:
-        """Return the most votes that a query can have: teachers and prior."""
+        """Return the largest possible number of votes on a query, prior included."""
         return self.teachers + self.prior_weight
 
     @property
     def usual_votes(self) -> int:
-        """Return the scale of good thresholds: τ, or the largest count if teachers vote on few."""
+        """Return the number of votes that good thresholds are near.
+
+        It is τ, or the largest count of all rows if teachers vote on few queries.
+        """
         return self.teachers if self.few is None else int(self.largest_two[0].max())
 
     @property
     def middle(self) -> Ints:
-        """Return the places of the ensembles at the middle level of agreement."""
+        """Return the indices of the ensembles at the middle level of agreement."""
         levels = sorted(set(self.levels))
         middle = levels[len(levels) // 2]
         at = [place for place, level in enumerate(self.levels) if self.is_file or level == middle]
@@ -140,14 +149,14 @@ class VoteModel:
 
     @property
     def row_weights(self) -> Floats:
-        """Return the weight of each row in each ensemble, [ensembles, rows], with sum 1."""
+        """Return the weight of each row, [ensembles, rows]; each ensemble has the sum 1."""
         if self.weights is None:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
 
     @property
     def at_few_levels(self) -> VoteModel:
-        """Return the ensembles at the lowest, the middle and the highest level of agreement."""
+        """Return a model with only the lowest, the middle and the highest level of agreement."""
         levels = sorted(set(self.levels))
         few = {levels[0], levels[len(levels) // 2], levels[-1]}
         chosen = [place for place, level in enumerate(self.levels) if level in few]
@@ -159,7 +168,7 @@ class VoteModel:
         )
 
     def mechanism(self, settings: Tuning) -> ConfidentGNMax | GNMax:
-        """Return the mechanism that a run with these settings uses on such votes."""
+        """Return the mechanism of a run with these settings on votes like those of the model."""
         return settings.mechanism(
             teachers=self.teachers,
             classes=self.classes,
@@ -168,7 +177,10 @@ class VoteModel:
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
-        """Return the votes with a prior of this weight on each query; cached by weight."""
+        """Return the model with this weight of the prior; unchanged if there is no prior.
+
+        Models are cached by weight.
+        """
         if weight == self.prior_weight or self.guesses is None:
             return self
         if weight not in self._weighted:
@@ -180,7 +192,7 @@ class VoteModel:
         return self._weighted[weight]
 
     def some(self, rows: Ints | slice) -> VoteModel:
-        """Return a model of some of the rows; weights of made-up rows are scaled to sum 1 again."""
+        """Return a model of some of the rows; the weights of each ensemble again have the sum 1."""
         weights = None if self.weights is None else self.weights[:, rows]
         return replace(
             self,
@@ -191,25 +203,25 @@ class VoteModel:
         )
 
     def thinned(self, most: int) -> VoteModel:
-        """Return a model of at most this many of the rows, evenly spaced."""
+        """Return a model of at most `most` rows, which are evenly spaced among all rows."""
         if self.rows <= most:
             return self
         return self.some(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
 
     @cached_property
     def largest_two(self) -> tuple[Floats, Floats]:
-        """Return the largest count of each row and the second largest, [rows] each."""
+        """Return the largest and the second largest count of each row, [rows] each."""
         counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
         ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
         return ordered[:, 0], ordered[:, 1]
 
     def chances(self, mechanism: ScoredMechanism) -> tuple[Floats, Floats]:
-        """Return the probability of an answer, and of a right answer, for each row, [rows] each.
+        """Return for each row the probabilities of an answer and of a right answer, [rows] each.
 
-        An answer is right if it is the plurality of the teachers alone, without the prior.
+        An answer is right if it is the plurality of the teachers' votes, without those of a prior.
 
         Args:
-            mechanism: the mechanism of a run, with the prior weight of these votes.
+            mechanism: the mechanism of a run, whose prior weight is that of the model.
         """
         settings = Tuning.of(mechanism)
         if settings is None:
@@ -221,17 +233,18 @@ class VoteModel:
         return answered, right
 
     def rival(self, sigma2: float) -> Floats:
-        """Return the count at which a single rival wins as often as all losers together, [rows]."""
+        """Return the count of a rival that alone would win as often as all losers, [rows]."""
         return self.largest_two[0] + np.sqrt(2.0) * sigma2 * self._scores(sigma2, alone=False)
 
     def _scores(self, sigma2: float, *, alone: bool) -> Floats:
-        """Return the normal quantile of the probability that a plurality loses, [rows].
+        """Return the normal quantile of the probability that the plurality loses, [rows].
 
-        The result is cached by noise.
+        Results are cached by the noise.
 
         Args:
-            sigma2: noise on each count.
-            alone: whether it is the plurality of the teachers without the prior.
+            sigma2: standard deviation of the noise on each count, in votes.
+            alone: whether the plurality is that of the teachers' votes alone. Otherwise votes of a
+                prior count, too.
         """
         if (alone, sigma2) not in self._known:
             if not alone:
@@ -246,7 +259,7 @@ class VoteModel:
 
     @cached_property
     def _overruled(self) -> tuple[Ints, Ints]:
-        """Return the rows on which a prior outvotes the teachers' plurality, and this plurality."""
+        """Return the rows whose plurality a prior changes, and the teachers' plurality on each."""
         if self.alone is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         voted = votes_for(self.alone, winners(self.counts))
@@ -255,7 +268,7 @@ class VoteModel:
 
 
 def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
-    """Return histograms with `weight` votes of a prior in each row that has a guess."""
+    """Return histograms in which a prior adds `weight` votes to each row that has a guess."""
     said = guesses if guesses.ndim == 1 else shared_out(guesses.astype(np.float64), weight)
     return with_votes(counts, said.astype(np.int64), weight)
 
@@ -276,17 +289,18 @@ def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
 
 
 def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
-    """Return the levels of agreement to look at, ascending.
+    """Return the levels of agreement that a made-up model has, in ascending order.
+
+    A level is the mean probability that a teacher is right.
 
     Args:
-        given: how often a teacher is right on average: a share, (low, high), a text such as `0.7`
-            or `60%:95%`, or None if nothing is known. The range is then from one half (with two
-            classes, slightly more) to .95.
-        classes: m.
+        given: the range of levels: a share, (low, high), or a text such as `0.7` or `60%:95%`.
+            With None the range is from .5 to .95, or from .65 to .95 with two classes.
+        classes: m, the number of classes.
 
     Raises:
-        UsageError: the text is not a share.
-        ParameterError: a share is not between 0 and 1.
+        UsageError: `given` is no share and no range.
+        ParameterError: a share is not between 0 and 1, or the range is descending.
     """
     if given is None:
         given = (0.5 if classes > 2 else 0.65, 0.95)
@@ -307,14 +321,17 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
 
 
 def _share(given: Any) -> float:
-    """Return a number, or the number in a text with or without a per cent sign."""
+    """Return a share as a number; a text may be a number or a percentage such as `60%`."""
     if isinstance(given, str) and given.strip().endswith("%"):
         return float(given.strip()[:-1]) / 100.0
     return float(given)
 
 
 def like(mechanism: ScoredMechanism, *, rows: int = ROWS) -> VoteModel:
-    """Return made-up votes of a mechanism's shape, over the whole range of agreement."""
+    """Return made-up votes for the numbers of teachers and classes of a mechanism.
+
+    The levels of agreement cover the whole range.
+    """
     model = made_up(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
@@ -338,16 +355,18 @@ def made_up(
     votes_together: bool = False,
     prior_accuracy: float | None = None,
 ) -> VoteModel:
-    """Return public ensembles: every level of agreement with every kind of queries.
+    """Return a public model: an ensemble for each level of agreement and each kind of queries.
 
     Args:
-        teachers: τ, votes of a query.
-        classes: m.
-        levels: mean probabilities that a teacher is right; the whole range if left out.
-        kinds: some of `KINDS`.
-        rows: the number of made-up histograms, for all ensembles together.
-        teacher_weights: votes of each teacher, which add up to τ; empty if each has one.
-        teachers_per_record, votes_together: see `VoteModel`.
+        teachers: τ, the number of votes on a query.
+        classes: m, the number of classes.
+        levels: mean probabilities that a teacher is right; five from the whole range if left out.
+        kinds: which of the `KINDS` of queries to include.
+        rows: the number of made-up histograms, which all ensembles share.
+        teacher_weights: the number of votes of each teacher, with the sum τ; empty if each teacher
+            has one vote.
+        teachers_per_record: k, how many votes on a query one record may change.
+        votes_together: whether the k votes that a record may change belong to one teacher.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
     """
     random = np.random.default_rng(PUBLIC_SEED)
@@ -381,10 +400,14 @@ def made_up(
 def _laws(
     teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
 ) -> tuple[Floats, Floats]:
-    """Return ascending values of x, or of q, and their probabilities in each ensemble."""
+    """Return values of x in ascending order, and their probabilities in each ensemble.
+
+    If `by_chance`, the values are those of q instead: x is the number of right votes on a query,
+    and q is the probability that a teacher is right.
+    """
     if by_chance:
-        # Symmetric in the logit, because Beta distributions of wide spread are concentrated at both
-        # ends.
+        # Values of q are dense near 0 and 1, because a Beta distribution of wide spread is
+        # concentrated there.
         ends = 1.0 / (1.0 + np.exp(-np.linspace(-30.0, 30.0, _NODES_OF_LAW + 1)))
         ladder = 0.5 * (ends[1:] + ends[:-1])
     else:
@@ -411,12 +434,19 @@ def _laws(
 
 
 def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
-    """Return values for rows, evenly over the mean distribution, and weights [ensembles, rows]."""
+    """Return the index of the value of each row, and the weights of rows, [ensembles, rows].
+
+    Rows are spread evenly over the quantiles of the mean of all distributions.
+
+    Args:
+        laws: the probability of each value in each ensemble, [ensembles, values].
+        rows: how many rows to make.
+    """
     total = np.cumsum(laws.mean(axis=0))
     place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
     used, first, times = np.unique(place, return_index=True, return_counts=True)
     del first
-    # A value between two values in use counts as the nearer one.
+    # A value without rows gives its probability to the nearest value with rows.
     nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
     mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])
     return place, np.repeat(mass / times, times, axis=1)
@@ -425,9 +455,16 @@ def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
 def _histograms(
     random: np.random.Generator, sizes: Ints, numbers: Ints, right: Ints, classes: int
 ) -> Histograms:
-    """Return histograms [rows, classes] of teachers of several sizes; `right` vote for class 0.
+    """Return histograms [rows, classes], in which class 0 is right.
 
-    For very many classes wrong votes come from an urn, which gives the same distribution.
+    For very many classes, wrong votes are drawn from an urn, with the same distribution.
+
+    Args:
+        random: the random generator.
+        sizes: the different numbers of votes that teachers have, [sizes].
+        numbers: how many teachers have each number of votes, [sizes].
+        right: how many of these teachers vote right on each row, [rows, sizes].
+        classes: m, the number of classes.
     """
     rows, others = len(right), classes - 1
     if classes > DENSE_CLASSES:

@@ -1,9 +1,9 @@
 """Plans for many voters with few votes each: noise, queries, and how often labels are right.
 
-The cost only depends on the votes of one voter, so more voters do not raise it. With more voters,
-there can be more queries, or more votes on each query. Made-up voters are right independently of
-each other, a wrong vote is for any of the other classes, and votes are spread evenly over the
-queries.
+The privacy cost depends on the largest number of votes of one voter, and not on the number of
+voters. With more voters, there can be more queries, or more votes on each query. The plan assumes
+that voters are right independently of each other, that all wrong classes are equally likely, and
+that votes are spread evenly over the queries.
 """
 
 from __future__ import annotations
@@ -26,28 +26,33 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of
 from pate_cli.planning.vote_model import PUBLIC_SEED, win_chance
 
-# Shares of right votes, and the wanted share of right labels if 80% of the votes are right.
+# The plan shows the labels for three shares of right votes. It finds the largest number of queries
+# at which 95% of the labels are right if 80% of the votes are.
 _SHARES: Final = (0.6, 0.8, 0.95)
 _USUAL, _GOOD = 0.8, 0.95
-# The rule of thumb: this many times √k/ε votes on a query make so many labels right.
+# The rule of thumb: with k votes of each voter, 22 √k/ε votes on a query make 95% of labels right.
 _THUMB: Final = 22.0
-_LEAST: Final = 1e-4  # the smallest ε above 0 that is shown
+_LEAST: Final = 1e-4  # the smallest ε above 0 that a result shows
 _SIGMAS, _PRECISION, _ROWS = (0.5, 1e6), 1e-3, 500
 
 
 @dataclass(frozen=True, repr=False)
 class VoterPlan(Result):
-    """Plan of a run of gnmax on votes of many voters, each on few queries. Public.
+    """Plan of a gnmax run on the votes of many voters who vote on few queries each. Public.
 
     Attributes:
-        teachers, votes_per_teacher, queries, delta: the numbers of the run.
+        teachers: the number of voters.
+        votes_per_teacher: the largest number of votes of one voter.
+        queries: how many queries the run asks.
+        delta: δ of the run.
         epsilon: ε of the run, at most the target, nats.
-        sigma2: the noise that the target needs (votes).
-        votes_per_query: votes on each query if they are spread evenly.
-        labels_right: the share of right labels for several shares of right votes.
+        sigma2: the smallest noise that reaches the target, in votes.
+        votes_per_query: the number of votes on each query if votes are spread evenly.
+        labels_right: the expected share of right labels, by the share of right votes.
         rule_of_thumb: about how many votes on a query make 95% of labels right, if 80% of votes are
             right.
-        enough_for: the largest number of queries with 95% right labels; 0 if there is none.
+        enough_for: the largest number of queries at which 95% of labels are right, if 80% of votes
+            are right; 0 if no number is small enough.
         command: the `pate aggregate` line of the run.
     """
 
@@ -65,15 +70,15 @@ class VoterPlan(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return True, because a plan looks at no votes."""
+        """Return True: the plan may be published, because it uses no votes."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain numbers, for JSON."""
+        """Return all attributes of the plan, ready for JSON."""
         return {"schema_version": 1, "releasable": True, **vars(self)}
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """Return one row for each share of right votes."""
+        """Return a table with the share of right labels for each share of right votes."""
         right = self.labels_right
         shares = np.array([float(share) for share in right])
         return {"voters_right": shares, "labels_right": np.array([*right.values()])}
@@ -85,7 +90,7 @@ class VoterPlan(Result):
         return f"{votes}, {on_each}: epsilon {shown(self.epsilon)} at delta {self.delta:g}"
 
     def said(self) -> Said:
-        """Return the expected labels, the number of votes that they need, and the command."""
+        """Return lines with the share of right labels, the needed votes, and the command."""
         found = [
             (f"voters right {float(share):.0%}", f"{right:.1%} of labels right")
             for share, right in self.labels_right.items()
@@ -99,16 +104,22 @@ class VoterPlan(Result):
 
 
 def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
-    """Return the plan for a target; `asked` has the parameters of `signatures.plan`.
+    """Return the plan of a gnmax run for a target ε.
 
-    If the number of queries is left out, it is the largest number with enough right labels.
+    If the number of queries is left out, the plan asks as many queries as possible while 95% of the
+    labels are right.
+
+    Args:
+        asked: the parameters of `signatures.plan`, by name.
 
     Raises:
-        UnreachableError: no noise reaches the target, or no number of queries gives such labels.
+        UnreachableError: no noise reaches the target, or even one query would get too few right
+            labels.
     """
     target, teachers, classes = (asked[name] for name in ("target_epsilon", "teachers", "classes"))
     few, delta = FewVotes(asked["votes_per_teacher"], asked["assigned"]), asked["delta"]
-    rows = asked["queries"] or 2 * few.votes  # more queries cost no more
+    # A voter changes at most two queries for each vote, so further queries cost nothing.
+    rows = asked["queries"] or 2 * few.votes
 
     def mechanism(sigma: float) -> GNMax:
         return GNMax(teachers, classes, sigma2=sigma)
@@ -125,7 +136,7 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
     start = 20.0 * math.sqrt(few.votes / 40.0) / max(target, _LEAST)
     sigma = least(lambda s: epsilon(s) <= target, start=start, within=_SIGMAS, precision=_PRECISION)
     sigma = math.ceil(sigma * 1000.0) / 1000.0
-    # The ε of very much noise is rounded to 0.
+    # With very much noise, ε is rounded to 0, and the rule of thumb would divide by 0.
     thumb = math.ceil(_THUMB * math.sqrt(few.votes) / max(epsilon(sigma), _LEAST))
     enough = 0
     if good(teachers):
@@ -148,7 +159,7 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
 
 
 def _labels_right(share: float, votes: int, classes: int, sigma: float) -> float:
-    """Return how often labels of gnmax are right if this share of the votes is right."""
+    """Return the expected share of right labels of gnmax if this share of the votes is right."""
     random = np.random.default_rng(PUBLIC_SEED)
     right = random.binomial(votes, share, _ROWS)
     wrong = random.multinomial(votes - right, np.full(classes - 1, 1.0 / (classes - 1)))

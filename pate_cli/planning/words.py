@@ -1,4 +1,4 @@
-"""The words of planning results: lines and tables from the facts of a result, ready for JSON."""
+"""Lines and tables that show results of planning to people, from the facts of a result."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ _MOST_ROWS: Final = 20
 
 
 def _grid(title: str, rows: Iterable[Mapping[str, Any]], words: int, **columns: str) -> Grid:
-    """Return a table whose columns are formats of the facts in a row; `_` is a blank in a name."""
+    """Return a table; each column has a format, which is applied to the facts of every row.
+
+    Underscores in the names of columns become blanks.
+    """
     names = [name.replace("_", " ") for name in columns]
     told = [[each.format_map(row) for each in columns.values()] for row in rows]
     return Grid(title, names, told, words=words)
 
 
 def of_cost(result: dict[str, Any]) -> Said:
-    """Yield the cost of votes, by order and by query."""
+    """Yield lines and tables of the cost of votes, by order and by query."""
     bound = result["data_independent"]
     where = f"at order {result['order']:g}"
     if result["order_at_edge"]:
@@ -76,7 +79,7 @@ def of_cost(result: dict[str, Any]) -> Said:
 
 
 def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
-    """Yield the warning of a secret result, and its mechanism, analysis and queries."""
+    """Yield a warning that the result is secret, and its mechanism, analysis and queries."""
     yield _WARNING
     yield Line(
         f", {result['analysis']} analysis, {result['queries']} queries, {more}",
@@ -85,7 +88,7 @@ def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
 
 
 def _on_target(target: dict[str, Any]) -> Iterator[Line]:
-    """Yield the results for a target."""
+    """Yield lines with the pass probability of a target, and with what would pass."""
     least = ", ".join(
         f"{epsilon:.4f} ({float(chance):.1%})"
         for chance, epsilon in target["smallest_epsilon"].items()
@@ -119,7 +122,7 @@ def _by_order(result: dict[str, Any]) -> Grid:
 
 
 def _unmatched(found: dict[str, Any]) -> Said:
-    """Yield which votes in words count as missing, and why."""
+    """Yield which votes match no class name, and why."""
     yield Line(
         f"{found['votes']} of {found['cast']} votes ({found['share']:.1%}) match no label name and "
         f"count as missing; --normalise would match {found['normalise_would_match']} of them"
@@ -136,7 +139,7 @@ def _unmatched(found: dict[str, Any]) -> Said:
 
 
 def of_sensitivity(result: dict[str, Any]) -> Said:
-    """Yield how far one record can move a cost, by distance."""
+    """Yield lines and a table of how far one record can change a cost, by distance."""
     best = result["best"]
     yield from _head(result, f"order {result['order']:g}")
     yield Line(
@@ -175,7 +178,7 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
 
 
 def of_comparison(result: dict[str, Any]) -> Said:
-    """Yield all mechanisms at an equal number of answers."""
+    """Yield a table of all mechanisms at the same number of expected answers."""
     yield _WARNING
     yield _grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
@@ -202,14 +205,12 @@ def of_comparison(result: dict[str, Any]) -> Said:
 
 
 def _floored(share: float) -> str:
-    """Return a share in percent, rounded down, so that an almost sure event is not shown as
-    100%.
-    """
+    """Return a share in percent, rounded down, so that only a sure event has 100%."""
     return f"{math.floor(1e3 * share) / 10:g}%"
 
 
 def of_plan(result: dict[str, Any]) -> Said:
-    """Yield the forecast of a plan, what it depends on, and the command that runs it."""
+    """Yield the forecast of a plan, its worst case, and the command that runs it."""
     asked, settings = result["asked"], result["settings"]
     votes = "" if result["votes"] == result["teachers"] else f" of {result['votes']} votes"
     whole = settings["queries"] if asked["labels"] == 1 else settings["rows"]
@@ -257,7 +258,7 @@ def of_plan(result: dict[str, Any]) -> Said:
 
 
 def of_search(result: dict[str, Any]) -> Said:
-    """Yield what a search found, what else meets the goal, and the command that runs it."""
+    """Yield the settings that a search found, other settings, and the command that runs them."""
     row = result["winner"]
     yield Line(
         f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "

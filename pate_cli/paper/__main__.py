@@ -1,4 +1,4 @@
-"""The program `python -m pate_cli.paper table1|table2|votes`, for the make targets."""
+"""The program `python -m pate_cli.paper table1|table2|votes`, which the make targets call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one target and return the exit code."""
+    """Run the program with these arguments, and return its exit code."""
     options = _options(arguments)
     try:
         if options.target == "votes":
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{_PROGRAM}: interrupted\n")
         return _INTERRUPTED
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # ± if the encoding has it
+        sys.stdout.reconfigure(errors="replace")  # not every encoding has ±
     sys.stdout.write(text)
     return code
 
@@ -75,5 +75,5 @@ def _table(options: argparse.Namespace) -> ResultTable:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # it is no error if a reader leaves
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as `head` may stop early
     sys.exit(main())

@@ -1,8 +1,9 @@
-"""The published analysis, used in place of the sound one for `analysis` paper. Never a bound.
+"""The analysis of the papers, which a caller may choose for comparison. Its ε is never a bound.
 
-Costs are expectations over the random draws of the aggregator, as in Table 2; by Jensen's
-inequality they are below a Rényi divergence. All costs are sums over queries, so costs of batches
-add up. No sound code imports this room; one verb looks it up by its name.
+Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
+inequality they are smaller than a Rényi divergence. All costs are sums over queries, so the costs
+of batches can be added. Code that computes true bounds does not import this package. One verb
+imports it if the caller gives `analysis` paper.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.labelling import LedgerAccount
 
 Kept: TypeAlias = tuple[float, Floats]
-"""Expected cost and local sensitivity by distance, summed over some queries. SECRET."""
+"""The expected RDP cost of some queries, and their local sensitivity by distance. SECRET."""
 
 
 @dataclass(frozen=True)
 class PublishedPlan(ReleasePlan):
-    """A release that is converted to ε as in the paper.
+    """The plan of a sanitized release whose RDP cost is converted to ε as in the paper.
 
-    The published sensitivity is not known to be as smooth as claimed, so a draw by this plan is not
-    sound. The draw is charged its true cost, and not the cost of the published theorem, which is
-    false for most β.
+    Nobody has proved that the sensitivity of the paper is as smooth as the paper claims. So an ε
+    that is drawn by this plan is no bound. The cost of the draw itself is the true cost. It is not
+    the cost that Theorem 23 claims, because this theorem is false for most β.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER
@@ -51,15 +52,15 @@ class PublishedPlan(ReleasePlan):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.publishes_draw:
-            _ = self.claimed_rdp  # this has a narrower range of β
+            _ = self.claimed_rdp  # ParameterError if Theorem 23 does not apply to β
 
     @property
     def claimed_rdp(self) -> float:
-        """RDP cost of the draw by the paper's theorem, nats."""
+        """The RDP cost of the draw by Theorem 23, nats; it is not a bound."""
         return published_gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
 
     def conversion(self, delta: float) -> float:
-        """Return log(1/δ)/(λ − 1), nats: Theorem 5."""
+        """Return what the conversion to ε adds by Theorem 5, log(1/δ)/(λ − 1), nats."""
         return float(to_epsilon([0.0], orders=[self.order], delta=delta)[0])
 
 
@@ -68,7 +69,11 @@ def _noise(mechanism: Any) -> dict[str, float]:
 
 
 def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    """Return the expected cost by step, [orders, queries] each; UsageError if papers have none."""
+    """Return the expected cost by step, [orders, queries] each, nats.
+
+    Raises:
+        UsageError: the papers do not cover the mechanism.
+    """
     if mechanism.name == MechanismName.LNMAX:
         return {"argmax": laplace_rdp(counts, mechanism.laplace_scale, orders)}
     if mechanism.name == MechanismName.GNMAX:
@@ -82,7 +87,7 @@ def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
 
 
 def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
-    """Return the expected local sensitivity by distance, [most votes], a prior's votes included."""
+    """Return the expected local sensitivity by distance, [votes on a query], nats."""
     teachers = mechanism.most_votes
     if mechanism.name == MechanismName.GNMAX:
         alike = np.ones(len(counts))
@@ -96,14 +101,14 @@ def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
 
 
 _SMOOTH: Final = (MechanismName.GNMAX, MechanismName.CONFIDENT, MechanismName.INTERACTIVE)
-"""Mechanisms whose smooth sensitivity the paper derives."""
+"""The mechanisms for which the paper computes a smooth sensitivity."""
 
 
 def _require_covered(mechanism: Mechanism) -> None:
-    """Refuse records that reached several teachers, priors and many classes.
+    """Refuse runs that the papers do not cover.
 
     Raises:
-        UsageError: the run has one of these, which the paper does not cover.
+        UsageError: a record reached several teachers, there is a prior, or there are many classes.
     """
     unknown = None
     if mechanism.teachers_per_record != 1:
@@ -128,15 +133,15 @@ def _epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
 
 
 PUBLISHED: Final = CostAnalysis(Analysis.PAPER, _covered_steps, _epsilon)
-"""Expected costs of queries, and the published conversion, Theorem 5.
+"""The analysis of the papers: expected costs of queries, and the conversion of Theorem 5.
 
-Its steps raise UsageError for a mechanism that the papers do not cover, and for shared records.
+It raises UsageError for a run that the papers do not cover.
 """
 
 
 @dataclass(frozen=True)
 class _Charge:
-    """Turns histograms into their expected cost and local sensitivity at one order."""
+    """A function from histograms to their expected cost and local sensitivity at one order."""
 
     order: float
 
@@ -148,14 +153,14 @@ class _Charge:
 
 
 class PublishedAccount(LedgerAccount):
-    """Expected cost and expected local sensitivity at the order of a plan. SECRET."""
+    """Sums the expected cost and the expected local sensitivity of a run, at one order. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: PublishedPlan) -> None:
-        """Start without queries.
+        """Start an account without queries.
 
         Raises:
-            UsageError: the mechanism has no published smooth sensitivity, or records are shared.
-            ValidityError: C5 or C6 fails for this mechanism and order.
+            UsageError: the paper has no smooth sensitivity for this run.
+            ValidityError: condition C5 or C6 is not met at the order of the plan.
         """
         super().__init__(mechanism, plan)
         if mechanism.name not in _SMOOTH:
@@ -172,8 +177,7 @@ class PublishedAccount(LedgerAccount):
                 f"smooth sensitivity is not valid at order {plan.order:g}: {self.verdict.reason}; "
                 "try another `order` or `analysis` tight"
             )
-        # The paper's distances end with the number of teachers; a prior's votes count like
-        # teachers.
+        # The paper has as many distances as there are teachers.
         self._rdp, self._curve = 0.0, np.zeros(mechanism.most_votes)
 
     @property
@@ -182,48 +186,51 @@ class PublishedAccount(LedgerAccount):
         return _Charge(self._plan.order)
 
     def add(self, kept: Kept) -> None:
-        """Add the cost and sensitivity of a batch."""
+        """Add the expected cost and the local sensitivity of a batch."""
         self._rdp += kept[0]
         self._curve = self._curve + kept[1]
 
     @property
     def price(self) -> Price:
-        """Return the expected cost and sensitivity so far; the last distance is the ceiling."""
+        """Return the expected cost and the local sensitivity of all batches so far.
+
+        The sensitivity at the last distance is the largest.
+        """
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
 
 
 class PublishedAnalysis:
-    """The analysis of the 2018 paper, for comparison with it."""
+    """The analysis of the papers, as a caller gets it who asks for `analysis` paper."""
 
     name, cost = Analysis.PAPER, PUBLISHED
 
     def orders(self, choice: OrderChoice) -> Floats:
-        """Return the Rényi orders of Tables 1 and 2, or of the 2017 paper's moments."""
+        """Return the Rényi orders of Tables 1 and 2, or those of the moments of the 2017 paper."""
         return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
 
     def plan(self, plan: ReleasePlan) -> PublishedPlan:
-        """Return a sound plan with its conversion replaced by the published one."""
+        """Return a plan that converts RDP costs to ε as in the paper, with the same parameters."""
         return PublishedPlan(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:
-        """Return an account for a run, which raises the errors of `PublishedAccount`."""
+        """Return an account for a run; the errors are those of `PublishedAccount`."""
         return PublishedAccount(mechanism, self.plan(plan))
 
     def sensitivity(
         self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
-        """Return how far one record can move the cost of the votes, by Algorithms 3 to 5. SECRET.
+        """Return how far one record can change the cost of the votes, by Algorithms 3 to 5. SECRET.
 
         Args:
-            votes: the rows of the queries.
+            votes: the rows that are asked.
             mechanism: the aggregator.
-            plan: a sound plan.
+            plan: the order and β; the conversion to ε is replaced by that of the paper.
             queries: the number of queries.
 
         Raises:
-            UsageError: the mechanism has no published smooth sensitivity, or records are shared.
-            ValidityError: C5 or C6 fails.
+            UsageError: the paper has no smooth sensitivity for this run.
+            ValidityError: condition C5 or C6 is not met.
         """
         own = self.plan(plan)
         account = PublishedAccount(mechanism, own)

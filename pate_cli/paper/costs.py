@@ -1,17 +1,20 @@
-"""RDP costs of one query as the papers publish them, and the papers' conversion to (ε, δ).
+"""RDP costs of one query as the papers publish them, and the conversion of the papers to (ε, δ).
 
-**GNMax**, 2018: the argmax of the histogram plus N(0, σ²) on every count.
+**GNMax** of 2018 answers with the argmax of the histogram, after noise N(0, σ²) on every count.
 
-**LNMax**, 2017: the argmax of the histogram plus Lap(b) on every count. The 2017 paper's γ is 1/b,
-its moment l is λ − 1, and its α(l) is (λ − 1) times the Rényi divergence of order λ. The
-data-dependent bound holds in one direction only: it bounds D_λ(M(n) ‖ M(n')), and LNMax can exceed
-it in the reverse direction. It serves only to repeat published figures.
+**LNMax** of 2017 answers with the argmax of the histogram, after noise Lap(b) on every count. In
+the 2017 paper γ is 1/b, the moment l is λ − 1, and α(l) is (λ − 1) times the Rényi divergence of
+order λ. The data-dependent bound of this paper is true in one direction only: it bounds
+D_λ(M(n) ‖ M(n')), and the divergence of LNMax in the reverse direction can be larger. The bound
+serves only to repeat published figures.
 
-**The noisy threshold check**: answer if score + N(0, σ1²) ≥ T. The score is the highest count
-(Algorithm 1) or the highest max_j(n_j − τ p_j) (Algorithm 2). One teacher moves it by at most 1, so
-the check is (λ, λ/(2σ1²))-RDP, the cost of a two-class GNMax with noise √2·σ1.
+**The noisy threshold check** lets a query be answered if its score plus N(0, σ1²) is at least T.
+The score is the largest count (Algorithm 1), or max_j(n_j − τ p_j) with the probabilities p_j of a
+student (Algorithm 2). One teacher changes the score by at most 1. So the check is
+(λ, λ/(2σ1²))-RDP, as is GNMax with two classes and noise √2·σ1.
 
-**The GNSS release** f(D) + SS_β(D)·N(0, σ²), by Theorem 23, which is false for most β.
+**The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. Its
+cost by Theorem 23 is wrong, because this theorem is false for most β.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import ParameterError
 
-# Tables 1 and 2 print orders 7.5, 14, 15.5, 20.5 and 50: steps of one half.
+# Tables 1 and 2 print the orders 7.5, 14, 15.5, 20.5 and 50, which are multiples of one half.
 TABLE_ORDERS: Final = tuple(half / 2.0 for half in range(3, 201))
 
 
 def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
-    """Return ε at each order. Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
+    """Return ε at each order by Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
 
-    The paper reports the order with the smallest ε.
+    The paper prints the smallest of these ε and its order.
 
     Args:
         rdp: ρ, total RDP cost at each order, [orders], nats.
@@ -42,7 +45,7 @@ def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
         delta: δ in (0, 1).
 
     Returns:
-        [orders], nats.
+        ε at each order, [orders], nats.
     """
     return np.asarray(rdp, dtype=np.float64) - math.log(delta) / (check_orders(orders) - 1.0)
 
@@ -53,16 +56,16 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
-    The theorem is false as stated if λβ exceeds about ¼. Its proof divides by 2 s², where s² may be
-    as small as (1 − 2λβ)·SS², and then drops this factor as if it were at least ½. The exact worst
-    case (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} −
-    1). It is infinite for w ≤ 0, and exceeds the paper's figure long before. Every row of the
-    paper's Table 2 has λβ ≥ 0.39: for MNIST (β = .0329, σ = 6.23, λ = 14) the paper prints 0.518,
-    but the divergence is 1.607.
+    The theorem is false if λβ is larger than about ¼. Its proof divides by 2 s², where s² may be as
+    small as (1 − 2λβ)·SS². The proof then drops the factor 1 − 2λβ as if it were at least ½. The
+    exact worst-case divergence (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
+    w = 1 − (λ − 1)(e^{2β} − 1). It is infinite for w ≤ 0, and for many smaller λβ it is larger than
+    the cost of the theorem. Every row of Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23,
+    λ = 14) the paper prints 0.518, but the divergence is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
-        sigma: noise multiplier σ > 0 (standard deviation over SS_β).
+        sigma: σ > 0, the standard deviation of the noise divided by SS_β.
         order: Rényi order λ, 1 < λ < 1/(2β).
 
     Raises:
@@ -80,8 +83,9 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
 def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
     """Return an upper bound on log Pr[GNMax misses the plurality].
 
-    Proposition 7: Pr[M(n) ≠ i*] ≤ q = ½ Σ_{i≠i*} erfc((n_i* − n_i) / 2σ). It is never more than 1 −
-    1/m, because the plurality is the most likely of m classes. Here ½ erfc(g/2σ) = Φ(−g/(√2 σ)).
+    Proposition 7: Pr[M(n) ≠ i*] ≤ q = ½ Σ_{i≠i*} erfc((n_i* − n_i) / 2σ). The result is at most
+    log(1 − 1/m), because the plurality i* is the most likely of the m classes. The code uses
+    ½ erfc(g/2σ) = Φ(−g/(√2 σ)).
 
     Args:
         counts: votes [queries, classes].
@@ -98,12 +102,12 @@ def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
 
 
 def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """Return Theorem 6 with the μ1, μ2 of Proposition 10; infinite where it does not apply.
+    """Return the RDP cost by Theorem 6; infinite where the theorem does not apply.
 
-    With μ2 = σ √log(1/q), μ1 = μ2 + 1, ε_k = μ_k/σ² (Proposition 8):
+    With μ2 = σ √log(1/q), μ1 = μ2 + 1 (Proposition 10) and ε_k = μ_k/σ² (Proposition 8):
         D_λ ≤ 1/(λ − 1) · log[(1 − q) A^{λ−1} + q B^{λ−1}],
         A = (1 − q) / (1 − (q e^{ε2})^{(μ2−1)/μ2}),  B = e^{ε1} / q^{1/(μ1−1)},
-    valid only when q < 1, μ1 ≥ λ, μ2 > 1 and
+    which is true only if q < 1, μ1 ≥ λ, μ2 > 1 and
         q ≤ e^{(μ2−1) ε2} / (μ1/(μ1−1) · μ2/(μ2−1))^{μ2}.
 
     Args:
@@ -112,9 +116,9 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
         orders: Rényi orders λ > 1.
 
     Returns:
-        [orders, queries], nats; inf if a condition fails.
+        [orders, queries], nats; infinite if a condition is not met.
     """
-    sigma = np.float64(sigma)  # overflows to inf instead of raising
+    sigma = np.float64(sigma)  # so that an overflow gives infinity and no error
     order = check_orders(orders)[:, np.newaxis]
     failure = np.asarray(log_q, dtype=np.float64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -135,7 +139,7 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
 
 
 def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """Return β_σ(q), the smaller of Theorem 6 and the data-independent λ/σ² of Proposition 8.
+    """Return the RDP cost β_σ(q): the smaller of Theorem 6 and the λ/σ² of Proposition 8.
 
     Args:
         log_q: log of an upper bound q on missing the most likely outcome, [queries], at most 0.
@@ -143,7 +147,7 @@ def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats
         orders: Rényi orders λ > 1.
 
     Returns:
-        [orders, queries], nats; finite unless λ/σ² is not.
+        [orders, queries], nats; at most λ/σ².
     """
     with np.errstate(over="ignore", divide="ignore"):
         cap = check_orders(orders)[:, np.newaxis] / np.float64(sigma) ** 2
@@ -151,7 +155,7 @@ def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats
 
 
 def gnmax_rdp(counts: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
-    """Return the RDP cost of one GNMax answer per query: β_σ(q) at the q of Proposition 7.
+    """Return the RDP cost of a GNMax answer to each query: β_σ(q) at the q of Proposition 7.
 
     Args:
         counts: votes [queries, classes].
@@ -186,8 +190,9 @@ def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:
 
 
 def laplace_rdp(counts: ArrayLike, scale: float, orders: ArrayLike) -> Floats:
-    """Return the RDP cost of one LNMax answer per query: the smallest of three bounds, ε0 = 2/b.
+    """Return the RDP cost of an LNMax answer to each query: the smallest of three bounds.
 
+    With ε0 = 2/b:
     2017 paper, Theorem 2: α(l) ≤ ½ ε0² l (l + 1), so D_λ ≤ ½ ε0² λ.
     2017 paper, Theorem 3, for q < (e^{ε0} − 1)/(e^{2 ε0} − 1) = 1/(e^{ε0} + 1):
         α(l) ≤ log[(1 − q) ((1 − q)/(1 − e^{ε0} q))^l + q e^{ε0 l}].
@@ -196,7 +201,7 @@ def laplace_rdp(counts: ArrayLike, scale: float, orders: ArrayLike) -> Floats:
     Args:
         counts: votes [queries, classes].
         scale: b > 0, the scale of the Laplace noise on each count, in votes.
-        orders: Rényi orders λ > 1; `planning.cost.MOMENT_ORDERS` for the 2017 paper's moments.
+        orders: Rényi orders λ > 1; `planning.cost.MOMENT_ORDERS` are those of the 2017 paper.
 
     Returns:
         [orders, queries], nats, at most 2/b. SECRET: it depends on the votes.
@@ -218,7 +223,9 @@ _CELLS_A_VOTE = 64
 
 
 def answer_chance(scores: ArrayLike, *, threshold: float, sigma: float) -> Floats:
-    """Return Pr[answer] = Φ((v − T)/σ1) of each query, [queries]. Algorithm 1, line 2.
+    """Return the probability that each query is answered, Φ((v − T)/σ1), [queries].
+
+    This is the check of Algorithm 1, line 2.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -231,7 +238,9 @@ def answer_chance(scores: ArrayLike, *, threshold: float, sigma: float) -> Float
 def threshold_rdp(
     scores: ArrayLike, *, threshold: float, sigma: float, orders: ArrayLike
 ) -> Floats:
-    """Return the RDP cost of the check: Theorem 6 with √2·σ1 for σ, at most λ/(2σ1²).
+    """Return the RDP cost of the threshold check, at most λ/(2σ1²).
+
+    This is the cost of Theorem 6 with √2·σ1 in place of σ.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -242,23 +251,25 @@ def threshold_rdp(
     Returns:
         [orders, queries], nats. SECRET: it depends on the votes.
     """
-    log_q = log_ndtr(-np.abs(_standardised(scores, threshold, sigma)))  # of the unlikely outcome
+    # q is the probability of the less likely outcome of the check.
+    log_q = log_ndtr(-np.abs(_standardised(scores, threshold, sigma)))
     return rdp_of_log_q(log_q, sigma=np.sqrt(2.0) * sigma, orders=orders)
 
 
 def threshold_local_sensitivity(
     scores: ArrayLike, *, threshold: float, sigma: float, order: float, teachers: int
 ) -> Floats:
-    """Return Σ_queries max{LS(u) : |u − v| ≤ d} for the check, at every distance d.
+    """Return the local sensitivity of the threshold check at every distance, summed over queries.
 
-    The cost is a function f of one score v that a teacher moves by at most 1. So LS at distance d
-    is the largest |f(u') − f(u)| with |u − v| ≤ d and |u' − u| ≤ 1. This is a running maximum over
-    distances, as Theorem 24 requires. (The curve of single steps at distance exactly d is not
-    monotone, because f falls again beyond the threshold.)
+    The RDP cost is a function f of one score v, which a teacher changes by at most 1. At distance d
+    the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
+    |u' − u| ≤ 1. It never falls with d, as Theorem 24 requires.
 
-    Whole scores in 0 … teachers are highest counts: u and its neighbours u ± 1 are whole and stay
-    in this range. Other scores (a student's probabilities were subtracted) are real. Each cell of
-    1/64 vote is then bounded by its ends, at most 1/32 vote beyond the exact supremum.
+    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. Then
+    u and u' are such numbers, too. Other scores are real numbers, because the probabilities of a
+    student were subtracted. Real scores are divided into cells of 1/64 vote, and f is bounded by
+    its values at the ends of cells. So the result may be larger than the exact sensitivity, but not
+    larger than if each step were 1/32 vote longer.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -268,7 +279,7 @@ def threshold_local_sensitivity(
         teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
 
     Returns:
-        [teachers], nats, non-decreasing. SECRET: it depends on the votes.
+        [teachers], nats; it never falls. SECRET: it depends on the votes.
 
     Raises:
         ParameterError: real scores are more than a million votes from the threshold.
@@ -285,10 +296,17 @@ def threshold_local_sensitivity(
 
 
 def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Floats:
-    """Return the local sensitivity for real u and u'; `beyond` is v − T of each query.
+    """Return the local sensitivity of the check for real scores, by distance, [teachers], nats.
 
-    f depends on x = |u − T| and does not rise with x (C5). Cell k is x in [k, k + 1]/64. A step of
-    one vote leads from cell k at most to cell k + 64 outwards, and to cell k − 64 inwards.
+    The cost f depends on x = |u − T| and does not rise with x (condition C5). Cell k holds the x
+    from k/64 to (k + 1)/64. If one teacher changes its vote, x goes from cell k to a cell between
+    k − 64 and k + 64.
+
+    Args:
+        beyond: the score v minus the threshold T, of each query, in votes.
+        sigma: standard deviation σ1 of the noise on the score, in votes.
+        order: Rényi order λ > 1.
+        teachers: the number of teachers, and of distances.
     """
     fine = _CELLS_A_VOTE
     low = np.floor(beyond * fine)
@@ -304,14 +322,22 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
     outwards = cost[cell] - cost[cell + 1 + fine]
     inwards = cost[np.maximum(cell - fine, 0)] - cost[cell + 1]
     half = np.maximum(outwards, inwards)
-    # Cells of u − T from −cells to cells − 1; cell −1 − k mirrors cell k.
+    # The cells of u − T go from −cells to cells − 1, and cell −1 − k has the cost of cell k.
     steepest = np.concatenate([half[::-1], half])
     left, right = low.astype(np.int64) + cells, high.astype(np.int64) + cells
     return _spread(steepest, left, right, teachers, stride=fine)
 
 
 def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: int = 1) -> Floats:
-    """Return Σ over queries of max(steepest[left − d·stride … right + d·stride]), at every d."""
+    """Return Σ over queries of max(steepest[left − d·stride … right + d·stride]), for every d.
+
+    Args:
+        steepest: the local sensitivity of each cell, [cells].
+        left: the first cell of each query at d = 0.
+        right: the last cell of each query at d = 0.
+        teachers: the number of distances d.
+        stride: how many cells one vote has.
+    """
     # window[k]: the maximum over cells k … k + stride − 1.
     padded = np.concatenate([steepest, np.zeros(stride)])
     window = np.lib.stride_tricks.sliding_window_view(padded, stride).max(axis=1)
@@ -328,5 +354,5 @@ def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: in
 
 
 def _standardised(scores: ArrayLike, threshold: float, sigma: float) -> Floats:
-    with np.errstate(over="ignore"):  # infinitely many σ1 from the threshold: probability 0 or 1
+    with np.errstate(over="ignore"):  # infinity is right: the probability is then 0 or 1
         return (np.asarray(scores, dtype=np.float64) - threshold) / sigma

@@ -1,13 +1,14 @@
 """The expected cost of a Confident-GNMax run, and its sanitized release, as in Table 2.
 
-"The expectations are taken over the student's queries and outcomes of the first step": every query
-pays for the check, and for the answer times the probability of an answer. An expectation is not a
-guarantee: the actual answers may cost more, and the probability itself depends on the votes.
+The paper says of its costs: "The expectations are taken over the student's queries and outcomes of
+the first step". So the cost of a query is the cost of the threshold check, plus the cost of an
+answer times the probability of an answer. An expectation is not a guarantee, because the actual
+answers may cost more, and because the probability itself depends on the votes.
 
-The check compares a score with T: the highest count in Algorithm 1, or max_j(n_j − τ p_j) in
-Algorithm 2 (Interactive-GNMax).
+The check compares a score with T. The score is the largest count in Algorithm 1, and
+max_j(n_j − τ p_j) in Algorithm 2 (Interactive-GNMax), where p_j are probabilities of a student.
 
-The release is charged in two ways: as in the paper, and correctly.
+The cost of the release is computed in two ways: as in the paper, and correctly.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from pate_cli.paper.sensitivity import gnmax_local_sensitivity
 def confident_steps(
     counts: Counts, scores: Floats, noise: Mapping[str, float], orders: ArrayLike
 ) -> dict[str, Floats]:
-    """Return the expected RDP cost of each query by step: the check, and Pr[answer] times GNMax.
+    """Return the expected RDP cost of each query by step.
+
+    The steps are the threshold check, and the answer of GNMax times the probability of an answer.
 
     Args:
         counts: votes [queries, classes].
@@ -59,9 +62,10 @@ def expected_local_sensitivity(
 ) -> Floats:
     """Return the local sensitivity of a Confident run by distance, as Table 2 computes it.
 
-    Theorem 24: Σ_queries max{LS̃ : dist ≤ d}, of the check on every query and of GNMax times
-    Pr[answer]. The paper treats this probability as fixed, although it also depends on the votes.
-    So the sum is an expectation over the first step and no strict bound.
+    By Theorem 24 the sensitivity at distance d is a sum over queries of max{LS̃ : distance ≤ d}. It
+    has a part for the threshold check, and a part for GNMax times the probability of an answer. The
+    paper treats this probability as fixed, although it also depends on the votes. So the sum is an
+    expectation and no bound.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
@@ -76,7 +80,7 @@ def expected_local_sensitivity(
 
     Raises:
         ParameterError: σ2 is out of range, or scores are too far from T.
-        ValidityError: C5 or C6 fails at (σ2, m, λ).
+        ValidityError: condition C5 or C6 is not met at (σ2, m, λ).
     """
     test = {"threshold": noise["threshold"], "sigma": noise["sigma1"]}
     chance = answer_chance(scores, **test)
@@ -87,24 +91,24 @@ def expected_local_sensitivity(
 
 
 def smooth_sensitivity(curve: Floats, *, beta: float) -> float:
-    """Return SS_β = max_d e^{−βd}·curve[d], in the curve's units. Algorithm 5, Theorem 24.
+    """Return the smooth sensitivity SS_β = max_d e^{−βd}·curve[d] (Algorithm 5), nats.
 
     Args:
-        curve: local sensitivity by distance d = 0, 1, …, [distances], at least 0.
+        curve: the local sensitivity at each distance d = 0, 1, …, [distances], at least 0, nats.
         beta: smoothness β > 0.
     """
     return float((np.exp(-beta * np.arange(curve.size)) * curve).max())
 
 
-# Every β of Table 2 is a multiple of 0.01 over the order, rounded to four decimals.
+# In Table 2 every β times its order is a multiple of 0.01, up to rounding.
 _STEP = 0.01
-# Votes that no teacher can change have sensitivity 0, but σ_SS must be finite.
+# The smallest smooth sensitivity for which a σ_SS is chosen, so that σ_SS is finite.
 _LEAST_SMOOTH = 1e-12
 
 
 @dataclass(frozen=True)
 class ReleaseNoise:
-    """The order λ of a release, and the β and σ_SS of every round."""
+    """The order λ of a release, and the β and σ_SS of each of its runs (`betas` and `sigmas`)."""
 
     order: float
     betas: tuple[float, ...]
@@ -113,13 +117,14 @@ class ReleaseNoise:
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """One release of the expected ε.
+    """A sanitized release of the expected ε, with its mean and standard deviation.
 
     Attributes:
-        noise: λ, β and σ_SS.
-        smooth: SS_β of every round, nats.
-        epsilon, sd: mean and standard deviation of the released ε over the draw, nats; None if β is
-            so large for the order that ε is infinite.
+        noise: the order λ, and β and σ_SS of each run.
+        smooth: the smooth sensitivity SS_β of each run, nats.
+        epsilon: the mean of the released ε over its noise, nats; None if β is so large for the
+            order that ε is infinite.
+        sd: the standard deviation of the released ε, nats.
     """
 
     noise: ReleaseNoise
@@ -131,13 +136,13 @@ class PublishedRelease:
 def sanitized(
     epsilon: float, curves: Sequence[Floats], noise: ReleaseNoise, *, exact: bool
 ) -> PublishedRelease:
-    """Return mean and sd of ε + Σ_rounds SS_β·N(0, σ_SS²) + the cost of the draws.
+    """Return the release ε + Σ_runs SS_β·N(0, σ_SS²) + the cost of the draws.
 
     Args:
-        epsilon: expected ε of the labels at the order.
-        curves: local sensitivity by distance of every round.
-        noise: λ, β, σ_SS; λβ < ½ unless `exact`.
-        exact: charge each draw its exact divergence instead of the claim of Theorem 23.
+        epsilon: the expected ε of the labels at the order, nats.
+        curves: the local sensitivity of each run by distance, nats.
+        noise: the order λ, and β and σ_SS of each run; λβ < ½ unless `exact`.
+        exact: whether a draw costs its exact divergence; if not, it costs what Theorem 23 claims.
     """
     each = zip(curves, noise.betas, strict=True)
     smooth = tuple(smooth_sensitivity(curve, beta=beta) for curve, beta in each)
@@ -151,10 +156,10 @@ def sanitized(
 
 
 def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> ReleaseNoise:
-    """Return the paper's own choice: β = 0.01·percent/λ, and the best σ_SS for it in each round.
+    """Return β and σ_SS of each run as the paper chooses them: β is 0.01·percent/λ.
 
-    The best σ_SS is (λe^{2β}/SS)^{1/3}, which minimises λe^{2β}/σ² + 2σ·SS, the mean plus two
-    standard deviations.
+    For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. It minimises λe^{2β}/σ² + 2σ·SS, which is the
+    part of the mean plus two standard deviations that depends on σ_SS.
     """
     betas = tuple(percent * _STEP / order for percent in percents)
     sigmas = []
@@ -165,9 +170,9 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
 
 
 def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
-    """Return the unrounded parameters behind printed ones, by the paper's own rule.
+    """Return the parameters that the paper prints, but unrounded, by the paper's own rule.
 
-    If the rule gives another σ_SS than the printed one, the printed σ_SS is kept.
+    If the rule gives another σ_SS than the paper prints, the result has the printed σ_SS.
     """
     percents = [round(beta * printed.order / _STEP) for beta in printed.betas]
     rule = by_the_rule(printed.order, percents, curves)
@@ -177,10 +182,10 @@ def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
 
 
 def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseNoise:
-    """Return β and σ_SS as the paper chooses them for one round: after looking at the votes.
+    """Return β and σ_SS of one run as the paper chooses them, after looking at the votes.
 
-    β runs over the multiples of 0.01/λ below 1/(2λ), each with its best σ_SS. The choice is the
-    smallest mean plus two standard deviations.
+    The function tries every multiple of 0.01/λ below 1/(2λ) as β, each with its best σ_SS. It
+    returns the pair with the smallest mean plus two standard deviations of the released ε.
     """
 
     def published(noise: ReleaseNoise) -> float:

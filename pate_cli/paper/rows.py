@@ -1,7 +1,7 @@
 """The rows of Tables 1 and 2 as the paper prints them, and similar rows for other votes.
 
-The printed figures, and the votes and parameters behind them, are data (printed_tables.json, whose
-keys are the fields here).
+The printed figures, and the votes and parameters that they were computed from, are in the file
+printed_tables.json. Its keys are the attributes of the classes here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from pate_cli.core.words import LAPLACE_SHARE, SIGMA1_SHARE, SIGMA2_SHARE, THRESHOLD_SHARE
 
 _SAMPLE_DELTA = 1e-5
-# The number of rows in the paper's longest run.
+# The longest run of the paper asks this number of rows.
 _MOST_SAMPLE_ROWS = 12_000
 
 SAMPLE_NOTE = (
@@ -32,13 +32,14 @@ class RoundOfRow:
     """One run of an aggregator on the first rows of a vote file.
 
     Attributes:
-        votes: name of the vote file.
+        votes: the name of the vote file.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty if the paper
-            does not state them. For a sample, multiples of the number of teachers.
-        queries: how many of the first rows are asked; None for all. For a sample, the largest
-            number.
-        student: name of the file of the student's predictions, None if there is no student.
-        sample: whether the paper does not use these votes.
+            does not state them. For a sample, these numbers are multiples of the number of
+            teachers.
+        queries: how many of the first rows are asked; None for all rows. A sample may have fewer
+            rows.
+        student: the name of the file of a student's predictions; None if there is no student.
+        sample: whether the votes are sample votes, and not those of the paper.
     """
 
     votes: str
@@ -50,7 +51,7 @@ class RoundOfRow:
 
 @dataclass(frozen=True)
 class PrintedRelease:
-    """Figures that Table 2 prints for one release; β, SS and σ_SS have a value per round."""
+    """The figures that Table 2 prints for one release; β, SS and σ_SS have a value for each run."""
 
     order: float
     expected_epsilon: float
@@ -66,13 +67,14 @@ class TableRow:
     """A row of Table 1 or of Table 2.
 
     Attributes:
-        dataset: name of the data in the paper.
-        aggregator: name of the aggregator in the paper.
-        rounds: its runs, composed.
+        dataset: the name of the data in the paper.
+        aggregator: the name of the aggregator in the paper.
+        rounds: the runs of the row, whose costs are composed.
         delta: δ.
-        answered, epsilon: as Table 1 prints them; None in Table 2 and for samples.
-        release: the figures of Table 2; None in Table 1 and for samples.
-        note: a remark for readers of the printed figures.
+        answered: the number of answers that Table 1 prints; None in Table 2 and for samples.
+        epsilon: the ε that Table 1 prints; None in Table 2 and for samples.
+        release: the figures that Table 2 prints; None in Table 1 and for samples.
+        note: a remark about the printed figures.
     """
 
     dataset: str
@@ -86,32 +88,33 @@ class TableRow:
 
     @property
     def name(self) -> str:
-        """Return dataset and aggregator, and the number of answers if LNMax has several runs."""
+        """Return the name of the row: data, aggregator, and for LNMax the number of answers."""
         runs = f" {self.answered}" if self.answered and self.aggregator == "LNMax" else ""
         return f"{self.dataset}, {self.aggregator}{runs}"
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """Return the printed cells that are computed again."""
+        """Return the figures of the paper that are computed again, as it prints them."""
         if self.release is not None:
             return (f"{self.release.epsilon:.2f} ± {self.release.sd:.3f}",)
         return () if self.epsilon is None else (str(self.answered), f"{self.epsilon:#.3g}")
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of all files that the row needs."""
+        """Return the names of all vote files and prediction files that the row needs."""
         names = [name for each in self.rounds for name in (each.votes, each.student) if name]
         return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
 class PrintedTables:
-    """Both tables, and the address of the authors' votes.
+    """Tables 1 and 2 as the paper prints them, and the address of the authors' votes.
 
     Attributes:
-        archive: address of the archive of vote files.
-        sha256: hex digests of the files whose digest is known.
-        table1, table2: rows in printed order.
+        archive: the address of the archive of vote files.
+        sha256: the hex digests of vote files, by name; some files have none.
+        table1: the rows of Table 1, in printed order.
+        table2: the rows of Table 2, in printed order.
     """
 
     archive: str
@@ -121,7 +124,7 @@ class PrintedTables:
 
 
 def printed_tables() -> PrintedTables:
-    """Read the tables that come with the package."""
+    """Return Tables 1 and 2 as the paper prints them, from a file of the package."""
     text = resources.files(__package__).joinpath("printed_tables.json").read_text(encoding="utf-8")
     data = json.loads(text)
     tables = (tuple(_row(**row) for row in data[name]) for name in ("table1", "table2"))
@@ -129,7 +132,10 @@ def printed_tables() -> PrintedTables:
 
 
 def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
-    """Return rows of Table 1 and of Table 2 for vote files, at the paper's MNIST proportions."""
+    """Return rows of Table 1 and of Table 2 for sample votes.
+
+    Threshold and noise are the paper's shares of the number of teachers for MNIST.
+    """
     confident = {"threshold": THRESHOLD_SHARE, "sigma1": SIGMA1_SHARE, "sigma2": SIGMA2_SHARE}
     noises = {"LNMax": {"laplace_scale": LAPLACE_SHARE}, "Confident-GNMax": confident}
     table1 = []
@@ -147,7 +153,7 @@ def _row(
     accuracies: object = None,
     **row: Any,
 ) -> TableRow:
-    """Make a row of the data; accuracies need training and are not computed again."""
+    """Return a row from its JSON data. Accuracies are left out, because they need training."""
     del accuracies
     if release is not None:
         each = {name: tuple(release[name]) for name in ("betas", "smooth", "sigmas")}

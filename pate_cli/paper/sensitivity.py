@@ -1,23 +1,28 @@
-"""Local sensitivity of GNMax as published: Algorithms 3 and 4, and the conditions they need.
+"""Local sensitivity of GNMax by the 2018 paper: Algorithms 3 and 4, and their conditions C5 and C6.
 
-**How far one teacher moves q** (`Plateau`, Algorithm 3). B_U and B_L of Appendix B.1 are shifts of
-one coordinate, the margin z = Φ^{-1}(q/(m − 1)). With ½ erfc(x) = Φ(−√2 x), the published (m−1)/2 ·
-erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
+In this module q is an upper bound on the probability that GNMax misses the plurality, and β(q) is
+the RDP cost of an answer. The local sensitivity LS̃ is how far one teacher can change β.
 
-**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. The paper also
-checks them numerically (B.4.2): derivatives in closed form are minimised over [0, q0] and [0,
-B_L(q0)], and the minima must not be negative. C1–C4, C7 and C8 hold for GNMax by B.4.1 if q0 ≤ ½
-and B_U(q0) < 1, which the code checks.
+**How far one teacher changes q** (`Plateau`, Algorithm 3). If one teacher changes its vote, q stays
+between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the margin. Then B_U and B_L
+shift z by √2/σ: since ½ erfc(x) = Φ(−√2 x), the paper's
+(m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
 
-**Algorithm 4** for all rows and distances: max LS̃ over the histograms within d moves of a row. The
-code does not try one distance after the other. A bisection over the distance finds where a row
-enters and leaves the relevant range of q. There q has a closed form, and costs are computed for
-these (row, distance) pairs only. For all other pairs the curve is 0 or the plateau. After the worst
-d moves of votes, q is the q of Proposition 19's n* and n**, for many rows at once (`Runs`).
+**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. As in the paper
+(B.4.2), the check is numerical. Derivatives are minimised over [0, q0] and [0, B_L(q0)], and the
+minima must not be negative. By B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and
+B_U(q0) < 1. The code checks these two inequalities.
 
-Runs are the winner's count, then the distinct counts of the other classes in descending order, with
-the number of classes for each. So rows with many empty classes become short. One step finds the
-result of removing d votes one by one from the current runner-up.
+**Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a row,
+for every row and every d. The code does not try one distance after the other. A bisection over d
+finds where q of a row enters and leaves the range in which LS̃ varies. Costs are computed only for
+pairs of a row and a distance in this range. For all other pairs LS̃ is 0 or at its plateau. The
+worst d moves lead to the histograms n* and n** of Proposition 19, whose q has a closed form.
+
+The class `Runs` computes these q for many rows at once. It keeps for each row the count of the
+winner, and the distinct counts of the other classes with the number of classes that have each
+count. So rows with many empty classes are short, and removing d votes from the current runner-up
+one by one takes a single step.
 """
 
 from __future__ import annotations
@@ -36,24 +41,26 @@ from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.paper.costs import data_dependent_rdp, rdp_of_log_q
 
-_FINEST, _COARSEST = 0.1, 1e9  # beyond these σ, q0 and the conditions are lost in rounding
+_FINEST, _COARSEST = 0.1, 1e9  # for smaller and larger σ, rounding errors hide q0
 _CELLS = 4096
 _ROOT_ZOOM = 64
-_ROOT_ZOOMS = 12  # 64^12 is far above 2^53: the bracket ends at neighbouring doubles
+_ROOT_ZOOMS = 12  # 64^12 is far above 2^53, so the root is exact
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The shape of LS̃, the published local sensitivity of GNMax's cost, at one (σ, m, λ).
+    """The paper's local sensitivity LS̃ of the cost of GNMax, as a function of q, at one (σ, m, λ).
 
-    β rises up to q0 and then is λ/σ²; LS̃ is flat on [q1, q0].
+    The cost β(q) rises up to q0, and is λ/σ² for larger q. LS̃ is constant from q1 to q0.
 
     Attributes:
-        sigma: standard deviation σ of GNMax's noise, in votes.
+        sigma: the standard deviation σ of the noise of GNMax, in votes.
         classes: m ≥ 2.
         order: Rényi order λ > 1.
-        log_q0, log_q1: log of q0 and of q1 = B_L(q0).
-        height: LS̃ on [q1, q0], nats: the largest local sensitivity of any histogram under C2–C6.
+        log_q0: log of q0.
+        log_q1: log of q1 = B_L(q0).
+        height: LS̃ on [q1, q0], nats. If conditions C2–C6 are met, no histogram has a larger local
+            sensitivity.
     """
 
     sigma: float
@@ -65,33 +72,39 @@ class Plateau:
 
     @property
     def step(self) -> float:
-        """√2/σ: how far one teacher can move the margin z."""
+        """Return √2/σ: how far one teacher can change the margin z."""
         return math.sqrt(2.0) / self.sigma
 
     def margin(self, log_q: ArrayLike) -> Floats:
-        """Return z = Φ^{-1}(q/(m − 1)) from log q; −inf at q = 0."""
+        """Return the margin z = Φ^{-1}(q/(m − 1)) for log q; it is −inf for q = 0."""
         share = np.asarray(log_q, dtype=np.float64) - np.log(self.classes - 1.0)
         return np.asarray(ndtri_exp(share), dtype=np.float64)
 
     def log_q(self, margin: ArrayLike) -> Floats:
-        """Return log[(m − 1)·Φ(z)], not capped at 0."""
+        """Return log q for a margin z, log[(m − 1)·Φ(z)]; it may be above 0."""
         height = log_ndtr(np.asarray(margin, dtype=np.float64))
         return np.asarray(np.log(self.classes - 1.0) + height, dtype=np.float64)
 
     def above(self, log_q: ArrayLike) -> Floats:
-        """Return log B_U(q) ≤ 0, which no neighbour's q exceeds: min{(m−1)·Φ(z + √2/σ), 1}, B.1."""
+        """Return log B_U(q), an upper bound on log q of every neighbour, at most 0.
+
+        By B.1, B_U(q) = min{(m−1)·Φ(z + √2/σ), 1}.
+        """
         return np.minimum(self.log_q(self.margin(log_q) + self.step), 0.0)
 
     def below(self, log_q: ArrayLike) -> Floats:
-        """Return log B_L(q), a lower bound for every neighbour's q: (m−1)·Φ(z − √2/σ), B.1."""
+        """Return log B_L(q), a lower bound on log q of every neighbour.
+
+        By B.1, B_L(q) = (m−1)·Φ(z − √2/σ).
+        """
         return self.log_q(self.margin(log_q) - self.step)
 
     def rdp(self, log_q: ArrayLike) -> Floats:
-        """Return β(q) at λ, [queries], nats."""
+        """Return the RDP cost β(q) at the order, [queries], nats."""
         return rdp_of_log_q(log_q, sigma=self.sigma, orders=self.order)[0]
 
     def rise(self, log_q: Floats) -> Floats:
-        """Return max{β(B_U(q)) − β(q), β(q) − β(B_L(q))}, [queries], nats."""
+        """Return how far β changes if q changes to B_U(q) or to B_L(q), [queries], nats."""
         middle = self.rdp(log_q)
         up, down = self.rdp(self.above(log_q)) - middle, middle - self.rdp(self.below(log_q))
         return np.maximum(up, down)
@@ -99,8 +112,8 @@ class Plateau:
     def local_sensitivity(self, log_q: ArrayLike) -> Floats:
         """Return LS̃(q), an upper bound on how far one teacher can change β(q). Algorithm 3.
 
-        It is the rise at q, where q in [q1, q0] is replaced by q1. It is an upper bound under
-        conditions C2–C6 (`require_conditions`).
+        It is the result of `rise` at q, or at q1 if q is between q1 and q0. It is an upper bound if
+        conditions C2–C6 are met (`require_conditions`).
 
         Args:
             log_q: log q of each histogram, [queries], at most log(1 − 1/m).
@@ -116,14 +129,14 @@ class Plateau:
 
 
 def log_q0(*, sigma: float, order: float) -> float:
-    """Return log q0 < 0, where q0 ends the data-dependent range: below it Theorem 6 beats λ/σ².
+    """Return log q0 < 0: for q below q0, the bound of Theorem 6 is smaller than λ/σ².
 
     Appendix A: "a critical value of q0 that separates the range of applicability of the
-    data-dependent and data-independent bounds can be computed for given σ and λ". Here it is the
-    first q, coming from 0, at which Theorem 6 no longer applies or reaches λ/σ².
+    data-dependent and data-independent bounds can be computed for given σ and λ". In
+    this code, q0 is the smallest q at which Theorem 6 does not apply or its bound reaches λ/σ².
 
     Args:
-        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        sigma: the standard deviation σ of the noise of GNMax, in votes, from 0.1 to 1e9.
         order: Rényi order λ > 1.
 
     Raises:
@@ -151,14 +164,14 @@ def log_q0(*, sigma: float, order: float) -> float:
     below = np.linspace(tried[good[0]], lowest, _CELLS)
     for _ in range(_ROOT_ZOOMS):
         crossed = ~beats(below)
-        crossed[-1] = True  # at the lowest r the theorem is about to cease to apply
+        crossed[-1] = True  # for smaller r the theorem does not apply
         first = int(np.argmax(crossed))
         below = np.linspace(below[first - 1], below[first], _ROOT_ZOOM + 1)
     return float(-(below[0] ** 2))
 
 
 def find_plateau(*, sigma: float, classes: int, order: float) -> Plateau:
-    """Return q0, q1 = B_L(q0) and the height LS̃(q1), for one (σ, m, λ).
+    """Return the shape of LS̃ with its q0, q1 and height, at one (σ, m, λ).
 
     Raises:
         ParameterError: σ is out of range, or so extreme that no q0 is found.
@@ -172,15 +185,16 @@ _GRID = 2001
 _MINIMA = 8
 _SLOPE_ZOOM = 33
 _SLOPE_ZOOMS = 4
-# The rounding error of a relative slope that is zero.
+# A relative slope of this size may be the rounding error of zero.
 _SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Whether Algorithms 3–5 may be used at one (σ, m, λ), and if not, why and where.
+    """Whether Algorithms 3–5 may be used at one (σ, m, λ), and if they may not, why.
 
-    `reason` is one line, empty if all conditions hold; `log_q` is log of the q at which one fails.
+    `reason` is one line; it is empty if all conditions are met. `log_q` is the log of a q at which
+    a condition is not met.
     """
 
     sigma: float
@@ -192,10 +206,10 @@ class Conditions:
 
 
 def check_conditions(*, sigma: float, classes: int, order: float) -> Conditions:
-    """Return the verdict on C5 and C6 at one (σ, m, λ).
+    """Return whether conditions C5 and C6 are met at one (σ, m, λ).
 
     Args:
-        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        sigma: the standard deviation σ of the noise of GNMax, in votes, from 0.1 to 1e9.
         classes: m ≥ 2.
         order: Rényi order λ > 1.
 
@@ -212,7 +226,7 @@ def check_conditions(*, sigma: float, classes: int, order: float) -> Conditions:
 
 
 def require_conditions(*, sigma: float, classes: int, order: float) -> None:
-    """Raise ValidityError, which says why, unless C5 and C6 hold at this (σ, m, λ)."""
+    """Raise ValidityError unless conditions C5 and C6 are met at this (σ, m, λ)."""
     verdict = check_conditions(sigma=sigma, classes=classes, order=order)
     if not verdict.holds:
         raise ValidityError(
@@ -222,32 +236,32 @@ def require_conditions(*, sigma: float, classes: int, order: float) -> None:
 
 
 def _q0_too_large(shape: Plateau) -> float | None:
-    """Check q0 ≤ ½ (C5) and B_U(q0) < 1 (C4, B.4.2)."""
+    """Return log q0 unless q0 ≤ ½ (C5) and B_U(q0) < 1 (C4, B.4.2); else None."""
     large = shape.log_q0 > -np.log(2.0) or float(shape.above(shape.log_q0)) >= 0.0
     return shape.log_q0 if large else None
 
 
 def _not_rising(shape: Plateau) -> float | None:
-    """C5: β(q) is non-decreasing on [0, q0]."""
+    """Return log q at which β(q) falls on [0, q0]; None if it does not fall, as C5 requires."""
     start = np.sqrt(-shape.log_q0)
     root = _negative_at(lambda at: _slope_terms(-(at**2), shape)[1], start, start + _beyond(shape))
     return None if root is None else -(root**2)
 
 
 def _not_constant(shape: Plateau) -> float | None:
-    """C5: β(q) = λ/σ² for every q > q0, so Theorem 6 must not drop below it again."""
+    """Return log q above q0 at which Theorem 6 is below λ/σ²; None if none is, as C5 requires."""
     root = np.linspace(0.0, np.sqrt(-shape.log_q0), _GRID)[:-1]
     bound = data_dependent_rdp(-(root**2), sigma=shape.sigma, orders=shape.order)[0]
-    # One grid cell next to q0 may differ by rounding alone.
+    # Next to q0, rounding errors alone may make a bound smaller.
     again = bound < shape.order / shape.sigma**2 * (1.0 - _SLACK)
     return -float(root[np.argmax(again)] ** 2) if again.any() else None
 
 
 def _difference_falls(shape: Plateau) -> float | None:
-    """C6: Δβ(q) = β(B_U(q)) − β(q) is non-decreasing on [0, B_L(q0)].
+    """Return log q at which β(B_U(q)) − β(q) falls on [0, B_L(q0)]; None if it does not.
 
-    In the margin z = Φ^{-1}(q/(m−1)), B_U is a shift by s = √2/σ, so with G(z) = dβ/dz the
-    condition is G(z + s) ≥ G(z), compared as logarithms.
+    Condition C6 requires that it does not fall. B_U shifts the margin z = Φ^{-1}(q/(m−1)) by
+    s = √2/σ. So with G(z) = dβ/dz the condition is G(z + s) ≥ G(z). The code compares logarithms.
     """
     root = np.sqrt(-shape.log_q1) + _beyond(shape)
 
@@ -268,14 +282,15 @@ _CHECKS: Final = {
 
 
 def _beyond(shape: Plateau) -> float:
-    """Return how far beyond q0 to look, in √log(1/q): there β is below e^{−1600} of its height."""
+    """Return how far below q0 to look, in √log(1/q); farther, β is practically 0."""
     return (shape.order + 1.0) / shape.sigma + 40.0
 
 
 def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
-    """Return log|·| and sign of (λ − 1)·dβ/dq at each q, from Theorem 6 in closed form.
+    """Return the log of the absolute value, and the sign, of (λ − 1)·dβ/dq at each q.
 
-    μ1 and μ2 minimise their terms (Proposition 10), so they may be held fixed. With r = √log(1/q),
+    Here β is the bound of Theorem 6. Its μ1 and μ2 minimise their terms (Proposition 10), so they
+    count as constants in the derivative. With r = √log(1/q),
     J = (1−q)^λ/(1−x)^{λ−1} + q B^{λ−1}, log x = −(r − 1/σ)²:
         dJ/dlog q = first·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)) + second·(1 − (λ−1)/μ2).
     """
@@ -297,23 +312,24 @@ def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
         ]
     )
     value, sign = logsumexp(exponents, axis=0, b=weights, return_sign=True)
-    # Relative to the largest term, so that a sign that is only rounding can be recognised.
+    # If the value is tiny compared with the largest term, its sign may be a rounding error.
     largest = np.max(exponents + np.log(np.maximum(np.abs(weights), 1e-300)), axis=0)
     noise = np.asarray(value) - largest < np.log(1e-13)
     return np.asarray(value, dtype=np.float64), np.where(noise, 0.0, sign)
 
 
 def _log_margin_slope(margin: Floats, shape: Plateau) -> Floats:
-    """Return log dβ/dz up to a constant; −inf where β does not rise."""
+    """Return the log of dβ/dz plus a constant; −inf where β does not rise."""
     value, sign = _slope_terms(shape.log_q(margin), shape)
     density = -0.5 * margin**2  # dq/dz = (m − 1)·φ(z)
     return np.where(sign > 0.0, value + density, -np.inf)
 
 
 def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) -> float | None:
-    """Return a place in [low, high] at which `function` is negative beyond rounding, or None.
+    """Return a number in [low, high] at which `function` is negative, or None.
 
-    The search evaluates a dense grid, and then refines each of the deepest local minima.
+    Values that may be rounding errors of 0 do not count as negative. The search evaluates the
+    function on a dense grid, and then refines the deepest local minima.
     """
     grid = np.linspace(low, high, _GRID)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -334,23 +350,26 @@ def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) 
     return float(centre[worst]) if best[worst] < -_SLACK else None
 
 
-CELLS = 1 << 20  # numbers in memory at once, a limit for files of any size
+CELLS = 1 << 20  # how many numbers are in memory at once, for files of any size
 
-# log Φ is never below this, so that differences of logarithms stay finite.
+# Smaller values of log Φ are replaced by this value, so that differences of logarithms are finite.
 _FLOOR = -1e300
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Sorted histograms as runs. `sizes` is 0 in the padding at the end of a row.
+    """Sorted histograms as runs: each distinct count, with the number of classes that have it.
+
+    Rows with fewer runs are padded, and `sizes` is 0 in the padding.
 
     Attributes:
-        winner: highest count, [rows].
-        others: distinct counts of the other classes, descending, [rows, runs].
-        sizes: how many classes have this count, [rows, runs].
-        spent: how many votes reduce all runs up to this one to the count of the next, [rows, runs].
-        log_tail: log Φ(−g/(√2 σ)) at every whole gap g, [gaps].
-        cap: log(1 − 1/m).
+        winner: the largest count, [rows].
+        others: the distinct counts of the other classes, descending, [rows, runs].
+        sizes: how many classes have each of these counts, [rows, runs].
+        spent: how many votes must be removed until all classes up to this run have the count of the
+            next run, [rows, runs].
+        log_tail: log Φ(−g/(√2 σ)) for every whole gap g, [gaps].
+        cap: log(1 − 1/m), the largest possible log q.
     """
 
     winner: Ints
@@ -362,9 +381,9 @@ class Runs:
 
     @classmethod
     def of(cls, histograms: Counts, *, sigma: float, moves: int) -> Runs:
-        """Return whole-vote histograms [rows, classes], sorted, as runs of equal counts.
+        """Return histograms of whole votes, [rows, classes], as runs of equal counts.
 
-        The log tails are enough for up to `moves` moves.
+        The result is for up to `moves` moves of votes.
         """
         ordered = -np.sort(-histograms, axis=1)
         winner, rest = ordered[:, 0], ordered[:, 1:]
@@ -382,18 +401,19 @@ class Runs:
 
     @property
     def gap(self) -> Ints:
-        """n(1) − n(2) of each row."""
+        """Return the gap n(1) − n(2) between the two largest counts of each row, [rows]."""
         return np.asarray(self.winner - self.others[:, 0])
 
     @property
     def losing(self) -> Ints:
-        """Σ_{i≥2} n(i) of each row: how many votes can be taken from the other classes."""
+        """Return how many votes the classes other than the winner have, Σ_{i≥2} n(i), [rows]."""
         return np.asarray((self.others * self.sizes).sum(axis=1))
 
     def closer(self, rows: Ints, moves: Ints) -> Floats:
-        """Return log q of n*: the winner loses `moves` votes and the runner-up gains them.
+        """Return log q after `moves` votes have gone from the winner to the runner-up, [rows].
 
-        The largest q within that distance (Proposition 19.1), while 2·moves ≤ n(1) − n(2).
+        This histogram is n* of Proposition 19.1. No histogram within this distance has a larger q,
+        if 2·moves ≤ n(1) − n(2).
         """
         gaps = np.abs(self.winner[rows, np.newaxis] - self.others[rows] - moves[:, np.newaxis])
         sizes = self.sizes[rows]
@@ -404,13 +424,15 @@ class Runs:
         )
 
     def apart(self, rows: Ints, moves: Ints) -> Floats:
-        """Return log q of n**: the winner takes `moves` votes, each from the current runner-up.
+        """Return log q after `moves` votes have gone from the runner-up to the winner, [rows].
 
-        This is the smallest q within that distance (Proposition 19.2), if moves ≤ Σ_{i≥2} n(i). The
-        reduced classes end with equal counts, some of them one vote lower than the others.
+        The runner-up is the largest of the other classes at each move. The result is the histogram
+        n** of Proposition 19.2. No histogram within this distance has a smaller q, if
+        moves ≤ Σ_{i≥2} n(i). At the end the reduced classes have equal counts, or counts that
+        differ by one vote.
         """
         others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
-        # The reduced runs: all runs before the first whose cost exceeds the moves, and this run.
+        # All runs up to the first one that needs more votes than there are moves are reduced.
         last = np.minimum((spent <= moves[:, np.newaxis]).sum(axis=1), (sizes > 0).sum(axis=1) - 1)
         index = np.arange(rows.size)
         shaved = np.arange(others.shape[1]) <= last[:, np.newaxis]
@@ -427,7 +449,7 @@ class Runs:
         )
 
     def _log_q(self, gaps: Ints, weights: Ints) -> Floats:
-        """Return Proposition 7 on runs: log Σ weight·Φ(−gap/(√2 σ)), capped at log(1 − 1/m)."""
+        """Return log q by Proposition 7, log Σ weight·Φ(−gap/(√2 σ)), at most log(1 − 1/m)."""
         terms = self.log_tail[np.minimum(gaps, self.log_tail.size - 1)]
         terms[weights == 0] = -np.inf
         largest = terms.max(axis=1)
@@ -439,26 +461,27 @@ class Runs:
 def gnmax_local_sensitivity(
     counts: Counts, *, sigma: float, order: float, teachers: int, weights: Floats
 ) -> Floats:
-    """Return Σ_queries weight · max{LS̃(n') : dist(n, n') ≤ d} for GNMax, at every distance d.
+    """Return the local sensitivity of GNMax by Algorithm 4 at every distance, summed over queries.
 
-    This is Algorithm 4 with Theorem 20 (as Theorem 24 uses it in a sum). If all losing votes of a
-    row are gone, the row counts as the plateau from the next distance on; the paper's figures were
-    computed so. Algorithm 4, lines 19–22, keeps LS̃(q([n, 0, …, 0])) instead, which is smaller.
-    Both are β-smooth upper bounds.
+    The sum at distance d is Σ_queries weight · max{LS̃(n') : distance of n and n' ≤ d}, where n is
+    the histogram of a query (Theorems 20 and 24). From the distance on at which no vote of the
+    losing classes is left, a query counts with the plateau of LS̃. The figures of the paper were
+    computed like this. Lines 19–22 of Algorithm 4 use LS̃(q([n, 0, …, 0])) instead, which is
+    smaller. Both are β-smooth upper bounds.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
-        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        sigma: the standard deviation σ of the noise of GNMax, in votes, from 0.1 to 1e9.
         order: Rényi order λ > 1.
-        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
-        weights: factor of each query, at least 0, [queries].
+        teachers: the number of teachers; the distances are 0 … teachers − 1.
+        weights: the factor of each query, at least 0, [queries].
 
     Returns:
-        [teachers], nats, non-decreasing. SECRET: it depends on the votes.
+        [teachers], nats; it never falls. SECRET: it depends on the votes.
 
     Raises:
         ParameterError: σ is out of range.
-        ValidityError: C5 or C6 fails at this (σ, m, λ).
+        ValidityError: condition C5 or C6 is not met at this (σ, m, λ).
     """
     classes = counts.shape[1]
     require_conditions(sigma=sigma, classes=classes, order=order)
@@ -482,20 +505,25 @@ def gnmax_local_sensitivity(
 
 
 def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Return the rows for which q rises, and the distances between 0 and the plateau."""
+    """Return the distances at which LS̃ of each row varies.
+
+    Returns:
+        Whether q of a row must rise to reach the plateau, the first distance at which LS̃ is not 0,
+        and the first distance at which LS̃ is at its plateau, [rows] each.
+    """
     everyone = np.arange(runs.winner.size)
     start, stop = np.zeros((2, everyone.size), dtype=np.int64)
     log_q = runs.apart(everyone, start)
 
-    # Lines 6–17: raise q until it passes q1 or the two leaders meet (n(1) − n(2) < 2d).
+    # Lines 6–17: q rises until it is above q1, or until the two largest counts are equal.
     closer = log_q < shape.log_q1
     rising = everyone[closer]
     stop[rising] = _first(
         lambda rows, moves: runs.closer(rows, moves) > shape.log_q1, rising, runs.gap // 2
     )
 
-    # Lines 18–34: lower q until it falls below q0 or the losing votes run out. Until q is below
-    # B_U(q0) both ends of LS̃ are on the flat λ/σ²; in doubt the slack keeps a pair for pricing.
+    # Lines 18–34: q falls until it is below q0, or until the losing classes have no votes. While q
+    # is above B_U(q0), β is constant and LS̃ is 0. The slack covers rounding errors.
     falling = everyone[log_q > shape.log_q0]
     near = float(shape.above(shape.log_q0)) + 1e-9
     for found, end in ((start, near), (stop, shape.log_q0)):
@@ -508,9 +536,10 @@ def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]
 
 
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
-    """Return the first distance in 0 … last[row] at which `holds` is true, else last[row] + 1.
+    """Return the first distance from 0 to last[row] that meets a condition, else last[row] + 1.
 
-    `holds` must stay true once it is true (q is monotone in the distance, Proposition 19).
+    If a distance meets the condition, all larger distances must meet it, too. This is so for
+    conditions on q, because q rises or falls with the distance (Proposition 19).
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1
@@ -523,7 +552,7 @@ def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: I
 
 
 def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield (rows, distances) of every pair that is neither 0 nor on the plateau, in blocks."""
+    """Yield the pairs of a row and a distance at which LS̃ varies, as blocks (rows, distances)."""
     ends = np.cumsum(stop[rows] - start[rows])
     pairs = int(ends[-1]) if rows.size else 0
     block = max(1, CELLS // (width + 2))

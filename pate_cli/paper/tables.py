@@ -1,7 +1,8 @@
-"""Tables 1 and 2, computed again: the result of each row, shown as text, CSV and JSON.
+"""Tables 1 and 2 computed again, as text, CSV or JSON.
 
-Table 1 is the cost of the labels of a run, by the analysis of its time. Table 2 is the sanitized ε:
-as printed, as published, charged correctly, and the worst case.
+Table 1 has the cost of the labels of each run, by the analysis of its paper. Table 2 has the
+sanitized ε of each run in four lines: as the paper prints it, as the analysis of the paper gives
+it, with the correct cost of the release, and the worst case.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from pate_cli.paper.rows import TableRow
 from pate_cli.paper.votes import Asked, VoteFolder
 from pate_cli.planning.cost import MOMENT_ORDERS
 
-_WORDS = 2  # columns of words, left-aligned; the others hold numbers
+_WORDS = 2  # so many columns have words and are left-aligned; all others have numbers
 
 
 class Status(enum.StrEnum):
-    """How a row ended."""
+    """Whether a row was computed, or why not."""
 
     RAN = "ran"
     ABSENT = "votes absent"
@@ -53,14 +54,14 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True)
 class RowResult:
-    """One row of a reproduced table.
+    """The result of one row of a table that is computed again.
 
     Attributes:
-        status: how the row ended. An `INVALID` row may hold the figures that do not depend on the
-            condition.
-        lines: cells of its lines in the printed table, without the name of its data.
-        data: the unrounded figures, fit for JSON, or the reason why there are none.
-        notes: remarks for the reader, one sentence each.
+        status: whether the row was computed, or why not. An `INVALID` row may have figures that do
+            not depend on the condition.
+        lines: the cells of its lines in the table, without the name of the data.
+        data: the unrounded figures, ready for JSON, or the reason why there are none.
+        notes: remarks for the reader.
     """
 
     status: Status
@@ -70,17 +71,17 @@ class RowResult:
 
 
 Compute: TypeAlias = Callable[[TableRow, Sequence[Asked]], RowResult]
-"""Computes the result of a row whose votes were read."""
+"""A function that computes the result of a row from its votes."""
 
 
 def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: int) -> RowResult:
-    """Compute a row whose files may be absent or damaged, without making up a figure.
+    """Return the result of a row; if files are absent or damaged, the reason why it has no figures.
 
     Args:
-        row: a row of the paper, or a sample.
-        folder: the folder of its files.
-        compute: called if all files can be read.
-        blank: how many columns stand before the printed figures of a row that did not run.
+        row: a row of the paper, or of samples.
+        folder: the folder of the files.
+        compute: computes the result if all files can be read.
+        blank: how many columns without figures a row has that was not computed.
     """
     absent = folder.absent(row.files)
     if not all(each.noise for each in row.rounds):
@@ -102,7 +103,7 @@ def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: in
 
 
 def in_flags(error: PateError) -> str:
-    """Return the message of an error, with command-line flags in place of `parameters`."""
+    """Return the message of an error, in which parameters are written as command-line options."""
     return re.sub(r"`(\w+)`", lambda found: f"--{found[1].replace('_', '-')}", str(error))
 
 
@@ -111,10 +112,10 @@ class ResultTable:
     """A table that was computed again.
 
     Attributes:
-        title: the line above it.
-        header: names of the columns; the first two hold words, the others numbers.
+        title: the line above the table.
+        header: the names of the columns; the first two have words, and all others numbers.
         results: the result of each row.
-        notes: remarks on all rows.
+        notes: remarks about all rows.
     """
 
     title: str
@@ -124,7 +125,7 @@ class ResultTable:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if a row ran; else 4 if a condition failed; else 3."""
+        """Return 0 if a row was computed; if none was, 4 if a condition is not met, else 3."""
         ended = {result.status for result in self.results.values()}
         if Status.RAN in ended:
             return 0
@@ -132,14 +133,14 @@ class ResultTable:
 
     @property
     def all_notes(self) -> list[str]:
-        """Return the notes on the rows, then the notes on the table."""
+        """Return the remarks about single rows, then the remarks about the table."""
         of_rows = [
             f"{row.name}: {note}" for row, result in self.results.items() for note in result.notes
         ]
         return [*of_rows, *self.notes]
 
     def text(self) -> str:
-        """Return title, aligned lines and notes, for people."""
+        """Return the table for people: title, aligned lines and remarks."""
         cells = self._cells
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         cells.insert(1, tuple("-" * width for width in widths))
@@ -154,7 +155,7 @@ class ResultTable:
         return "\n".join([self.title, "", *lines, "", *notes]) + "\n"
 
     def json(self) -> str:
-        """Return the table unrounded; a row without figures has a reason."""
+        """Return the table as JSON with unrounded figures; a row without figures has a reason."""
         rows = [
             {"row": row.name, "status": result.status.value, **result.data}
             for row, result in self.results.items()
@@ -163,14 +164,14 @@ class ResultTable:
         return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
     def csv(self) -> str:
-        """Return the cells as they are printed, one line per row, without the notes."""
+        """Return the table as CSV with rounded figures, without the remarks."""
         sink = io.StringIO()
         csv.writer(sink, lineterminator="\n").writerows(self._cells)
         return sink.getvalue()
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:
-        """Return the header and every line, all of one length."""
+        """Return the header and all lines, with equal numbers of cells."""
         cells = [self.header]
         for row, result in self.results.items():
             names = (row.dataset, *("",) * (len(result.lines) - 1))
@@ -192,10 +193,10 @@ _ACCURACY = "Student accuracies of the printed table need training and are not r
 
 
 def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = ()) -> ResultTable:
-    """Compute Table 1.
+    """Return Table 1, computed again.
 
     Args:
-        rows: the rows; either all of them or none have printed figures.
+        rows: the rows of the paper, or rows of samples.
         folder: the folder of the votes.
         notes: further remarks for the reader.
     """
@@ -208,14 +209,14 @@ def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
 
 
 def best_epsilon(cost: Floats, orders: Sequence[float], delta: float) -> tuple[float, float]:
-    """Return the smallest ε that a cost [orders] in nats converts to, and its order."""
+    """Return the smallest ε of an RDP cost at several orders, and its order."""
     every = to_epsilon(cost, orders=orders, delta=delta)
     best = int(every.argmin())
     return float(every[best]), orders[best]
 
 
 def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[float, Floats]:
-    """Return expected answers, and expected cost [orders] in nats, of rounds composed by order."""
+    """Return the expected answers and the expected RDP cost, [orders], nats, of several runs."""
     answers, cost = 0.0, np.zeros(len(orders))
     for asked in rounds:
         threshold, sigma = asked.noise["threshold"], asked.noise["sigma1"]
@@ -226,7 +227,7 @@ def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[floa
 
 
 def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
-    """Return a row that ran: its line, and its figures beside the printed ones."""
+    """Return the result of a row of Table 1, with the printed figures beside its own."""
     asked, notes = sum(len(each.counts) for each in rounds), []
     laplace = row.aggregator == "LNMax"
     if laplace:
@@ -284,7 +285,7 @@ _NOTES2 = (
 
 @dataclass(frozen=True)
 class _Figures:
-    """Figures of one row; the published ones are missing where a condition fails."""
+    """The figures of a row of Table 2; without those of the paper if a condition is not met."""
 
     delta: float
     order: float
@@ -297,10 +298,10 @@ class _Figures:
 
 
 def table2(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = ()) -> ResultTable:
-    """Compute Table 2.
+    """Return Table 2, computed again.
 
     Args:
-        rows: the rows to compute.
+        rows: the rows of the paper, or rows of samples.
         folder: the folder of the votes.
         notes: further remarks for the reader.
     """
@@ -309,7 +310,7 @@ def table2(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
 
 
 def _row2(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
-    """Return a line for every figure, the printed one first."""
+    """Return the result of a row of Table 2, with a line for each kind of ε."""
     found = _figures(row, rounds)
     asked = sum(len(each.counts) for each in rounds)
     told = f"{found.expected_answers:.2f} of {asked} queries are expected to be answered"
@@ -359,7 +360,7 @@ def _figures(row: TableRow, rounds: Sequence[Asked]) -> _Figures:
 
 
 def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
-    """Return the worst-case ε of the labels, nats."""
+    """Return the worst-case ε of the labels of several runs, nats."""
     rows = []
     for asked in rounds:
         kind: Any = InteractiveGNMax if asked.student else ConfidentGNMax
@@ -371,7 +372,7 @@ def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
 def _published_line(
     name: str, found: _Figures, release: PublishedRelease | None
 ) -> tuple[str, ...]:
-    """Return the line of the paper's release; if a condition failed, the expectation alone."""
+    """Return the line of a release; if a condition is not met, only the expected ε of labels."""
     labels = (f"{found.expected_epsilon:.3f}", f"{found.order:g}")
     if release is None:
         return (name, "condition fails", *labels, *("-",) * 3)

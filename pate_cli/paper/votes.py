@@ -1,8 +1,8 @@
-"""The authors' vote files: downloaded, verified, and read from their folder.
+"""The vote files of the authors: how they are downloaded, verified and read.
 
-All files are verified before one of them is put in place. The archive does not decide where bytes
-go: regular files are recognised by the last part of their name, read into memory up to a limit, and
-written under names from the code if their digests are right.
+All files are verified before the first one is written. The paths in the archive do not decide where
+files are written. The code looks for regular files whose names, without folders, are expected. It
+reads them into memory up to a limit, and writes those whose digests are right to expected names.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from pate_cli.files.outputs import Outputs
 from pate_cli.paper.rows import RoundOfRow
 from pate_cli.votes.opening import open_votes
 
-_SILENCE = 30.0  # seconds without a byte after which a download is given up
+_SILENCE = 30.0  # a download fails after so many seconds without a byte
 
 
 def fetch_votes(url: str, into: Path, expected: Mapping[str, str], most: int = 128 << 20) -> None:
-    """Put the expected files of a tar archive, gzipped or not, into a folder.
+    """Download a tar archive, gzipped or not, and write its expected files into a folder.
 
-    Files that exist already are left alone; if all exist, nothing is downloaded.
+    Files that exist already are not written again. If all files exist, nothing is downloaded.
 
     Args:
-        url: http, https or file address of the archive.
-        into: the folder, made if absent.
-        expected: file name → hex sha256.
-        most: the largest number of bytes to download, and to unpack.
+        url: the http, https or file address of the archive.
+        into: the folder; it is made if it does not exist.
+        expected: the hex sha256 of each file, by name.
+        most: the largest number of bytes to download, and the largest number to unpack.
 
     Raises:
-        VoteError: the archive cannot be fetched, is damaged, or is not the expected one.
-        OutputError: the folder cannot be written, or holds another file with an expected name.
+        VoteError: the archive cannot be downloaded, is damaged, or has other files.
+        OutputError: the folder cannot be written, or a different file has an expected name.
     """
     wanted = [name for name in expected if not (into / name).exists()]
     for name in set(expected) - set(wanted):
@@ -83,7 +83,12 @@ def _downloaded(url: str, most: int) -> bytes:
 
 
 def _unpacked(archive: bytes, names: Collection[str], most: int) -> dict[str, bytes]:
-    """Return the contents of these files, `most` bytes in total; VoteError unless all are there."""
+    """Return the contents of the named files in an archive.
+
+    Raises:
+        VoteError: a file is missing, the archive is damaged, or the files have more than `most`
+            bytes together.
+    """
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as tar:
@@ -111,17 +116,17 @@ _SUM_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """One round with its votes. SECRET.
+    """One run of an aggregator with its votes. SECRET.
 
     Attributes:
-        file: name of the vote file.
-        counts: votes on the first rows, [queries, classes].
-        teachers: τ.
+        file: the name of the vote file.
+        counts: the votes on the rows that are asked, [queries, classes].
+        teachers: τ, the number of teachers.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes.
-        scores: the scores that the check compares with T, [queries].
-        student: whether a student's probabilities were subtracted from the votes.
-        authentic: whether the file is the authors', None if this is unknown.
-        remarks: remarks on the file for the reader.
+        scores: the scores that the threshold check compares with T, [queries].
+        student: whether the probabilities of a student were subtracted from the votes.
+        authentic: whether the file is that of the authors; None if its digest is not known.
+        remarks: remarks about the file for the reader.
     """
 
     file: str
@@ -135,7 +140,7 @@ class Asked:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Return the round without its votes, JSON-ready."""
+        """Return the parameters of the run without its votes, ready for JSON."""
         queries, classes = self.counts.shape
         return {
             "file": self.file,
@@ -150,11 +155,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class VoteFolder:
-    """Vote files by name.
+    """A folder of vote files.
 
     Attributes:
-        path: the folder.
-        sha256: hex digests of the authors' files, where known.
+        path: the path of the folder.
+        sha256: the hex digests of the authors' files that are known, by name.
     """
 
     path: Path
@@ -163,8 +168,8 @@ class VoteFolder:
     def names(self) -> tuple[str, ...]:
         """Return the names of the vote files (.parquet, .npy) in the folder, in order.
 
-        Files with "truth", "label", "student", "records", "queries" or "prior" in their names are
-        left out.
+        Files whose names have "truth", "label", "student", "records", "queries" or "prior" in them
+        are no vote files.
 
         Raises:
             VoteError: there is no such folder, or no vote file in it.
@@ -178,17 +183,19 @@ class VoteFolder:
         return names
 
     def absent(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names that are not files in this folder."""
+        """Return those of the names for which the folder has no file."""
         return tuple(name for name in names if not (self.path / name).is_file())
 
     def ask(self, round_: RoundOfRow) -> Asked:
-        """Read a round's votes and, for Interactive-GNMax, max_j(n_j − τ p_j) of Algorithm 2.
+        """Read the votes of a run, and compute the scores that its threshold check compares.
+
+        For Interactive-GNMax the scores are max_j(n_j − τ p_j), as in Algorithm 2.
 
         Raises:
-            VoteError: votes or predictions cannot be read, or do not fit one another.
+            VoteError: votes or predictions cannot be read, or have different shapes.
         """
         source = self.path / round_.votes
-        # Nothing tells an array of counts from an array of labels; all arrays here are counts.
+        # All arrays of the authors and of the samples are counts per class.
         layout = Layout.COUNTS if source.suffix == ".npy" else None
         with open_votes(source, layout=layout) as file:
             batches = [dense(batch.counts) for batch in file.batches(limit=round_.queries)]
@@ -220,7 +227,7 @@ class VoteFolder:
 
 
 def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
-    """Return a student's class probabilities for the queries of a round, [queries, classes]."""
+    """Return the class probabilities of a student for the queries of a run, [queries, classes]."""
     try:
         with source.open("rb") as file:
             found = np.lib.format.read_array(file, allow_pickle=False)

@@ -24,9 +24,9 @@ standard deviations, and ensembles above 10 were left out.
 `tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
 published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS
 the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth sensitivities, so that
-the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows, and a few rounds determine all numbers.
-Settings are evaluated on a coarse lattice of scores, at the best order so far. The exact cost is
-computed on the lattice of a run.
+the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows, and a
+few rounds determine all numbers. Settings are evaluated on a coarse lattice of scores, at the best
+order so far. The exact cost is computed on the lattice of a run.
 """
 
 from __future__ import annotations

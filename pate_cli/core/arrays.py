@@ -1,4 +1,4 @@
-"""Types of the arrays that functions take and return, and vote histograms in two forms."""
+"""Types of arrays, and vote histograms in two forms, dense and sparse."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Ints: TypeAlias = NDArray[np.int64]
 """Whole numbers: rows, cells, distances."""
 
 Counts: TypeAlias = NDArray[np.int64]
-"""Vote histograms [queries, classes]. SECRET."""
+"""Vote histograms [queries, classes]: how many teachers voted for each class. SECRET."""
 
 Ids: TypeAlias = Ints | tuple[str, ...]
 """Query ids of consecutive rows: whole numbers or texts."""
 
 LabelArray: TypeAlias = NDArray[np.int32]
-"""One class per query, or NO_LABEL."""
+"""One class per query; NO_LABEL for a query without an answer."""
 
 NO_LABEL: Final = -1
 """The label of a query without an answer."""
@@ -35,22 +35,24 @@ NO_LABEL: Final = -1
 SOURCES: Final = ("teachers", "student", "none", "not asked")
 """Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody.
 
-A query with source "none" was asked but not answered. A query with source "not asked" comes after
-the rows that the run was limited to. The run did not use its votes, and spent nothing on it.
+A query with source "none" was asked but not answered. If a run is limited to the first queries of a
+file, all later queries have the source "not asked". The run does not use the votes on such queries,
+and spends nothing on them.
 """
 
 DENSE_CLASSES = 10_000
-"""With more classes than this, histograms only store the classes that have votes.
+"""With more than 10,000 classes, histograms only store the classes that have votes.
 
-The number of classes is public, so it may decide how noise is drawn; the votes may not.
+The number of classes is public, so it may decide how noise is drawn. The votes are secret, so they
+may not decide this.
 """
 
 
 def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
     """Return each value, or each slice along an axis, once and in ascending order.
 
-    Without `return_counts`, `np.unique` imports the module of masked arrays, which takes a
-    twentieth of a short run.
+    The code asks `np.unique` for counts only because numpy imports masked arrays without
+    `return_counts`. That import takes a twentieth of the time of a short run.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 
@@ -59,13 +61,16 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
 class SparseCounts:
     """Vote histograms that only store the classes with votes. SECRET.
 
-    All rows have as many entries as the longest row needs; the other entries are padding.
+    All rows have the same number of entries, which is the number that the longest row needs.
+    Shorter rows end with padding.
 
     Attributes:
-        labels: classes with votes, ascending in each row, then `classes` as padding; [queries,
-            entries], int64, at least one entry and at most `classes`.
-        counts: their votes, ≥ 1, and 0 as padding; of the same shape.
-        classes: m, public.
+        labels: the classes with votes, ascending in each row, followed by the number `classes` as
+            padding; [queries, entries], int64, with at least one entry and at most `classes`
+            entries per row.
+        counts: the number of votes for each class in `labels`, ≥ 1, and 0 as padding; [queries,
+            entries].
+        classes: the number of all classes, with and without votes; public.
     """
 
     labels: Ints
@@ -80,9 +85,9 @@ class SparseCounts:
 
     @classmethod
     def of_votes(cls, votes: Ints, classes: int, weights: Ints | None = None) -> Self:
-        """Count votes [queries, teachers], which are below `classes`, or negative if missing.
+        """Return histograms of votes [queries, teachers]; a negative number is a missing vote.
 
-        With `weights` [teachers], ≥ 1, a vote of a teacher counts as many votes as its weight.
+        With `weights` [teachers], ≥ 1, a teacher with weight w casts w votes for its class.
         """
         rows, at = np.nonzero(votes >= 0)
         each = np.ones_like(rows) if weights is None else weights[at]
@@ -95,7 +100,8 @@ class SparseCounts:
         Args:
             rows: the row of each entry, [entries].
             labels: the class of each entry, [entries].
-            votes: the votes of each entry, [entries]; entries of one row and class are added.
+            votes: the number of votes of each entry, [entries]; entries with the same row and class
+                are added.
             shape: (queries, classes).
         """
         key, inverse = np.unique(rows * np.int64(shape[1]) + labels, return_inverse=True)
@@ -146,10 +152,10 @@ class SparseCounts:
         return self.classes - self.voted
 
     def without_votes(self, place: Ints) -> Ints:
-        """Return the j-th class without votes of each row, [queries]; j = `place` is below `zeros`.
+        """Return the j-th class without votes in each row, [queries], where j = `place` < `zeros`.
 
-        Below the i-th class with votes, ℓ, there are ℓ − i classes without votes. So the classes
-        with votes before the j-th class without votes are those with ℓ − i ≤ j.
+        Let ℓ be the i-th class with votes, where i and j count from 0. Then ℓ − i classes below ℓ
+        have no votes. So ℓ stands before the j-th class without votes exactly if ℓ − i ≤ j.
         """
         before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
         before &= self.labels < self.classes
@@ -167,7 +173,7 @@ Histograms: TypeAlias = Counts | SparseCounts
 
 
 def compact(histograms: Histograms) -> Histograms:
-    """Return sparse histograms if there are more than DENSE_CLASSES classes, else the same ones."""
+    """Return histograms in sparse form if there are more than DENSE_CLASSES classes."""
     if isinstance(histograms, SparseCounts) or histograms.shape[1] <= DENSE_CLASSES:
         return histograms
     return SparseCounts.of(histograms)
@@ -206,13 +212,13 @@ def row_width(histograms: Histograms) -> int:
 def largest_two(histograms: Histograms) -> Counts:
     """Return the second largest and the largest count of each query, [queries, 2]."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
-    if counts.shape[1] < 2:  # All votes of each row are for one class.
+    if counts.shape[1] < 2:  # Each row has votes for at most one class.
         return np.pad(counts, ((0, 0), (1, 0)))
     return np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
 
 
 def votes_for(histograms: Histograms, labels: Ints) -> Counts:
-    """Return the votes for the class in `labels` on each query, [queries]."""
+    """Return how many votes each query has for its class in `labels`, [queries]."""
     if not isinstance(histograms, SparseCounts):
         return np.take_along_axis(histograms, labels[:, None], axis=1)[:, 0].astype(np.int64)
     return np.where(histograms.labels == labels[:, None], histograms.counts, 0).sum(axis=1)
@@ -228,21 +234,21 @@ def winners(histograms: Histograms) -> Ints:
 
 
 CLASSES: Final = 2
-"""With several labels per query, a label has two classes: 1 if the query has it, 0 if not."""
+"""If queries have several labels, each label has two classes: 1 for yes, and 0 for no."""
 
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The labels of a query that has several, each of them yes or no; public.
+    """The labels that teachers decide with yes or no, if every query has several; public.
 
-    Row r of a file is label r % count of query r // count, and its classes are no and yes.
+    Row r of the votes is about label r % count of query r // count, and has the classes no and yes.
 
     Attributes:
         count: L, the number of labels, at least 1.
         names: the names of the labels, [count], all different; None if they have no names.
     """
 
-    count: int = field(metadata={"name": "labels_per_query"})  # as documents call it
+    count: int = field(metadata={"name": "labels_per_query"})  # the name in documents
     names: tuple[str, ...] | None = field(
         default=None, metadata={"name": "label_names", "sparing": True}
     )
@@ -256,13 +262,13 @@ class LabelSet:
             )
 
     def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """Return labels of whole queries in one row per query, [queries, count].
+        """Return labels with one row per query, [queries, count], from labels [queries · count].
 
-        Each is 1, 0 or NO_LABEL.
+        Every label is 1 for yes, 0 for no, or NO_LABEL.
         """
         return labels.reshape(-1, self.count).astype(np.int8)
 
 
 def rows_of(label_set: LabelSet | None) -> str:
-    """Return the word for rows of votes: queries, or pairs of a query and a label."""
+    """Return what rows of votes are, in words: queries, or pairs of a query and a label."""
     return "queries" if label_set is None else "pairs of query and label"

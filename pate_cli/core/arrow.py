@@ -1,6 +1,7 @@
 """Convert between arrays of Arrow and numpy without importing pandas.
 
-pyarrow's own functions import pandas if it is installed, which takes longer than importing numpy.
+The functions of pyarrow import pandas if it is installed. This import takes longer than that of
+numpy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_BYTES: Final = 2**31 - 1  # Arrow stores offsets of texts in 32 bits.
 
 
 def values_of(column: Any) -> NDArray[Any]:
-    """Return an Arrow array of numbers or bools without nulls as numpy's, if possible as a view."""
+    """Return an Arrow array of numbers or bools without nulls as a numpy array."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     kind = column.type

@@ -3,10 +3,9 @@
 This module also escapes and shortens names and values in messages, because a name may contain a
 line break, a command to the terminal, thousands of letters, or a password.
 
-Credentials of addresses are removed in two ways: from a single name, which may contain any letters,
-and from a text, in which a blank ends each name. Code that shows a name uses the first way. All
-messages go through the second way, because texts of other libraries may quote an address with a
-password.
+Two functions remove passwords from addresses. `without_credentials` takes a single name, which may
+contain any characters. `withheld` takes a text, in which a blank ends each address. All messages go
+through `withheld`, because texts of other libraries may quote an address with a password.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ _LONGEST_MESSAGE: Final = 600
 
 
 def quoted(value: object) -> str:
-    """Return the repr of a name or a value, shortened to at most 60 letters."""
+    """Return the repr of a name or a value, shortened to at most 60 characters."""
     return shortened(repr(value))
 
 
 def shortened(text: str, most: int = _LONGEST_NAME) -> str:
     """Return a text with at most `most` characters; a longer text loses its middle.
 
-    Credentials are removed first, because in a shortened address their end could not be found.
+    Credentials are removed before the text is shortened, because later `withheld` could not find
+    where a password ends.
     """
     text, tail = withheld(text), most // 3
     return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
@@ -73,11 +73,11 @@ class VoteError(PateError):
 
 
 class NotOpenedError(VoteError):
-    """Raised if a file of votes cannot be opened; on a worker it may have another path."""
+    """Raised if a file of votes cannot be opened; a worker may see it under another path."""
 
 
 class LedgerError(PateError):
-    """Raised if a ledger or record is damaged, newer than this tool, or does not fit others."""
+    """Raised if a ledger or record is damaged, has another version, or contradicts another file."""
 
     exit_code = 3
 
@@ -129,7 +129,7 @@ class BudgetSpent(UnreachableError):  # noqa: N818 - the usual end of a session,
 class CeilingError(UnreachableError):
     """Raised if a run without `max_epsilon` could cost so much that it protects hardly anybody.
 
-    To run it anyway, give its attribute `epsilon` as `max_epsilon`.
+    To start the run anyway, pass the attribute `epsilon` of this error as `max_epsilon`.
     """
 
     def __init__(self, message: str, *, epsilon: float) -> None:
@@ -144,7 +144,7 @@ class OutputError(PateError):
 
 
 class SpentError(PateError):
-    """Raised if a ledger was released before, because a second draw costs more privacy."""
+    """Raised if an ε of a ledger was published before; a second draw would cost more privacy."""
 
     exit_code = 7
 
@@ -155,12 +155,12 @@ class EngineError(PateError):
     exit_code = 9
 
 
-# An address that was treated as a path has lost its second slash, and may follow a folder.
+# After an address was treated as a path, it has only one slash, and may stand behind a folder.
 _ROOT: Final = r"(?<=[A-Za-z0-9+.-]{2}):(/+)"
 _NAME: Final = re.compile(_ROOT + r"(.*)", re.DOTALL)
 _IN_TEXT: Final = re.compile(_ROOT + r"([^\s/]\S*)")
 _HOST: Final = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
-# A quotation mark or the end of a sentence is not part of an address.
+# A closing quotation mark, bracket or punctuation mark is not part of an address.
 _END: Final = re.compile(r"""['"`)\]}>.,:;]*$""")
 _LOCAL: Final = "file"
 
@@ -184,7 +184,7 @@ def _shown(found: re.Match[str]) -> str:
 def _bare(found: re.Match[str], rest: str) -> str:
     """Return the part of an address after its slashes, without possible secrets."""
     local = found.string.startswith(_LOCAL, max(0, found.start() - len(_LOCAL)))
-    # In the path of a local file the first folder is not a host, unless it contains a password.
+    # After `file:`, the first name is a host only behind two slashes, or if it contains a password.
     if not local or len(found[1]) == 2 or re.match("[^/]*:[^/]*@", rest):
         rest = _without_user(rest)
     return re.split("[?#]", rest, maxsplit=1)[0]

@@ -1,86 +1,93 @@
 """Randomness: standard normal and Laplace draws from 64-bit words; no other module draws noise.
 
-**From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63). The draw has this
-sign, and its size is the quantile of the upper tail at u = (k + ½)·2^-64 in (0, ½): -Φ⁻¹(u) for the
-normal, -log(2u) for Laplace. The lattice of draws is finest in the tails, where it matters: the
-normal reaches 9.16 standard deviations, and Laplace 44.37 scales. Infinite draws cannot occur.
-Doubles near ½ are 2^-54 apart, and u stays one such step below ½. So zeros do not occur either, and
-the law is exactly symmetric.
+**From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63). The sign bit is
+the sign of the draw. The size of the draw is the quantile of the upper tail at u = (k + ½)·2^-64 in
+(0, ½): -Φ⁻¹(u) for the normal, -log(2u) for Laplace. The possible draws have the finest
+probabilities in the tails, where privacy depends on them: normal draws reach 9.16 standard
+deviations, and Laplace draws reach 44.37 scales. Infinite draws cannot occur. Floating-point
+numbers just below ½ are 2^-54 apart, and u is always at least 2^-54 below ½. So a draw is never 0,
+and the distribution of draws is exactly symmetric.
 
 **Distance from the ideal law.** Outcomes depend on noise only through comparisons. If all other
 draws are fixed, a draw is compared with one threshold c: class i wins if its noisy count is above
-the best of the others, and a query is answered if the noisy maximum is above T. So the draws of a
-run can be replaced one by one, from ideal to actual. Let F be the ideal tail and G the actual one,
-on either side. Then
+the best of the others, and a query is answered if the noisy maximum is above T. So the proof
+replaces the ideal draws of a run by its actual draws, one after the other. Let F be a tail
+probability of the ideal draw and G that of the actual draw, on either side. Then
 
     |G(c) - F(c)| <= eta F(c) + cell    for every c,
 
-and N such steps give P_actual[S] <= e^(N eta) (P_ideal[S] + N cell) for every event S, and the same
-with actual and ideal exchanged. If the ideal run has a guarantee (eps, delta), the actual run has
-the guarantee
+where eta and cell are small numbers, explained below. N replacements give P_actual[S] <= e^(N eta)
+(P_ideal[S] + N cell) for every event S. The inequality also holds with actual and ideal exchanged.
+If the ideal run has a guarantee (eps, delta), the actual run has the guarantee
 
     eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
 
-- *cell*: nothing is known about the ideal draw within a cell of the lattice. So F and G differ by
-  the mass of a cell, which is at most `CELL` = 2^-64, even far out in the tail. (Everything beyond
-  the last draw is one such cell at each end.)
-- *coarse cells*: some draws take part in several comparisons, as the threshold of sparse vector
-  does. Such a draw has to fall into an interval, and the mass of this interval vanishes as it
-  narrows. Then round-off, A = 2^-53 (1 + tau/b), is not a fixed share of the mass. Call an interval
-  narrow if it is below 2^-13 scales. In all other intervals the share is at most 2^13 A, which
-  counts in eta. An interval is narrow only for few values of the other draws, with a probability of
-  at most 2^-13 times their number r (rows). This leaves 2^-66 (1 + tau/b) r, which is below
+- *cell*: each actual draw stands for an interval of ideal draws, which is called a cell. F and G
+  differ by at most the probability of a cell, which is at most `CELL` = 2^-64, even far out in the
+  tail. (At each end, all ideal draws beyond the largest actual draw are one cell.)
+- *coarse cells*: some draws take part in several comparisons, such as the noise on the threshold of
+  sparse vector. For such a draw, an outcome is an interval between two comparisons. Round-off
+  changes the probability of this interval by A = 2^-53 (1 + tau/b), where tau is the number of
+  teachers and b the scale of the noise. In a short interval, A can be a large share of the
+  probability. Call an interval short if its length is below 2^-13 scales. In all other intervals
+  the share is at most 2^13 A, which is part of eta. An interval is short with probability at most
+  2^-13 r, where r is the number of rows. So short intervals add 2^-66 (1 + tau/b) r, which is below
   `COARSE_CELL` = 2^-53 if (1 + tau/b) r <= 2^13.
-- *eta*: round-off of u, of the quantile (a few ulps) and of count + scale * draw moves c by at most
-  2^-53 (a few |x| + tau/sigma) standard deviations. It moves log F by that times the hazard, which
-  is at most |x| + 1 <= 10.2 for the normal and 1 for Laplace. So eta is about 2^-53 (500 + 10
-  tau/sigma). For ten thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8. This is
-  far below the fourth decimal, to which eps is rounded up, so it is not added.
-- *the best of s* normal draws (`best_normal_from_words`) is one draw with the same cell. Its eta is
-  below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws it is
-  (`place_from_words`). The probabilities of this choice are only wrong by a factor of 1 ± s 2^-64,
-  so it adds to eta but to no cell. THEORY.md, section 24.2, derives both.
-- *a published epsilon* has steps of 1e-4. Each step is an interval of its draw, and an event may
-  contain or omit each of them. Their number depends on the width of the release, which is secret.
-  So the draw takes two words (`fine_normal_from_words`) and has cells of 2^-128: 2^63 steps with
-  two cells each make one `CELL`. `smallest_delta` has room for `RELEASES` of them. Round-off moves
-  the ends of a step by at most 2^-49 M, where M is the size of the terms that are added, in nats.
-  It changes the mass of a step by a share of at most 1e-8 M, because no release is narrower than
-  `NARROWEST`. If the standard deviation is 0.001 nats or more, this share is at most 2e-10 M. The
-  proof is in THEORY.md, section 24.4.
+- *eta*: round-off of u, of the quantile (a few units in the last place) and of count + scale * draw
+  moves the threshold c by at most 2^-53 (a few |x| + tau/sigma) standard deviations, where x is the
+  draw. The change of log F is at most this distance times the hazard rate, which is at most |x| + 1
+  <= 10.2 for the normal and 1 for Laplace. So eta is about 2^-53 (500 + 10 tau/sigma). For ten
+  thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8. A published eps is rounded up
+  to four decimals. Beside this, 1e-8 is negligible, and it is not added.
+- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. Its eta
+  is below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws is the largest
+  (`place_from_words`). The probabilities of this choice are wrong by a factor of at most 1 ± s
+  2^-64. So the choice adds to eta, but not to cells. THEORY.md, section 24.2, derives both numbers.
+- *a published epsilon* is a multiple of 1e-4. Each multiple stands for an interval of the draw, and
+  an event may be any set of these intervals. The number of intervals depends on the standard
+  deviation of the draw, which is secret. So the draw is made from two words
+  (`fine_normal_from_words`) and has cells of 2^-128. Then 2^63 intervals with two cells each add
+  only one `CELL`. `smallest_delta` has room for `RELEASES` published epsilons. Round-off moves the
+  ends of an interval by at most 2^-49 M, where M is the size of the terms that are added, in nats.
+  It changes the probability of an interval by a share of at most 1e-8 M, because no published
+  epsilon has a standard deviation below `NARROWEST`. If the standard deviation is 0.001 nats or
+  more, this share is at most 2e-10 M. The proof is in THEORY.md, section 24.4.
 
-The additive part is *not* negligible compared with a small delta. `smallest_delta` is ten times
-this part, at the eps of the labels for all votes plus one (which leaves room for a sanitized draw),
-but at most at eps = 10. Runs with a smaller delta are refused. So up to eps = 10, the delta of a
-report is too small by at most a tenth, and usually by far less. Beyond eps = 10 it is too small by
-at most e^(eps - 10) tenths, but such an epsilon protects hardly anybody.
+The error that cells add to delta is *not* negligible if delta is small. `smallest_delta` is ten
+times this error. The error depends on eps: the code takes the worst-case eps of the labels plus
+one, which leaves room for a sanitized draw, but at most 10. Runs with a smaller delta are refused.
+So up to eps = 10, the delta of a report is too small by at most a tenth, and usually by far less.
+Beyond eps = 10 it is too small by at most e^(eps - 10) tenths, but such an epsilon protects hardly
+anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
-significant bits for differential privacy") reads the count from the *released* value count + noise,
-because neighbours can reach different doubles. Here noisy counts are never released. A query
-releases an argmax, or the side of a threshold: one of m + 1 outcomes. If the other draws are fixed,
-each outcome is a half-line of each draw, and its end moves continuously. So only the errors above
-remain. Epsilon is the only real number that is drawn and published, and it is rounded *up* to 4
-decimals before it leaves. This does not make the mechanism discrete: each published value is an
-interval of the draw, and neighbours have the same values. So again only the mass at the two ends of
-the interval matters. Nothing is claimed for a value that is read before it is rounded, and nothing
-for timing.
+significant bits for differential privacy") finds the count in the *released* value count + noise,
+because neighbouring inputs can give different floating-point numbers. pate never releases noisy
+counts. A query releases an argmax, or the fact that no noisy count is above a threshold: one of m +
+1 outcomes. If all other draws are fixed, each outcome is a half-line of a draw, whose end moves
+continuously. So no errors remain except eta and the cells. Epsilon is the only real number that is
+drawn and published, and it is rounded *up* to 4 decimals before it leaves. Each published value is
+an interval of the draw, and neighbouring inputs have the same possible values. So the only error is
+the probability at the two ends of the interval. Nothing is claimed about an epsilon that somebody
+reads before it is rounded, and nothing about timing.
 
-**Where words come from.** All noise of a run follows from one `RunKey`. Word w of the stream for a
-purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words from
-i·(draws per row) on. So the noise of a row only depends on the key and on the place of the row.
-Parallel, distributed and sequential runs with one key give the same labels, and a task that is
-repeated publishes no second answer. A new key is 256 bits from the operating system's generator. It
-is never written down, except into a checkpoint that only its owner can read, and it dies with the
-run. The guarantees are then those of an ideal run, against everybody who cannot distinguish
-SHAKE-256 with a secret prefix from random words. The operating system's own generator, a stream
-cipher, would need a similar assumption. SHAKE-256 is in the standard library and gives 40 million
-words per second on one core, which is a quarter of a microsecond for a row of ten classes. AES in
-counter mode would be faster, but needs one more package. Philox and similar generators are not made
-to withstand attacks. BLAKE2b gives 64 bytes per call, at a fifth of the speed.
+**Where words come from.** All noise of a run is computed from one `RunKey`. Word w of the stream
+for a purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
+from i·(draws per row) on. So the noise of a row only depends on the key and on the place of the
+row. Parallel, distributed and sequential runs with the same key give the same labels, and a task
+that is repeated publishes no second answer. A new key is 256 bits from the operating system's
+generator. The key is never written to a file, except to a checkpoint that only its owner can read.
+It is lost when the run ends. The guarantees are those of a run with truly random words, against
+everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. The operating
+system's own generator, a stream cipher, would need a similar assumption. SHAKE-256 is in the
+standard library and gives 40 million words per second on one core, which is a quarter of a
+microsecond for a row of ten classes. AES in counter mode would be faster, but needs one more
+package. Philox and similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per
+call, at a fifth of the speed.
 
-The key of a seed is a Philox counter generator instead. Its noise is the same on every machine, and
-everybody who knows or guesses the seed can predict it. So it is never private.
+With a seed, a Philox counter generator gives the words instead. The noise of a seed is the same on
+every machine, and everybody who knows or guesses the seed can predict the noise. So labels with a
+seed are never private.
 """
 
 from __future__ import annotations
@@ -100,17 +107,17 @@ from scipy.special import ndtri
 from pate_cli.core.errors import EngineError, ParameterError
 
 CELL: Final = 2.0**-64
-"""The largest error in the tail of a draw that is compared once, besides round-off."""
+"""The largest error of a tail probability, besides round-off, for a draw that is compared once."""
 COARSE_CELL: Final = 2.0**-53
-"""The same number for draws that take part in several comparisons."""
+"""The largest error of a tail probability for a draw that takes part in several comparisons."""
 RELEASES: Final = 10_000
-"""The number of published epsilons that δ has room for, each of at most one `CELL`."""
+"""The number of published epsilons that δ has room for, each with an error of one `CELL`."""
 NARROWEST: Final = 2.0**-17
-"""The smallest standard deviation of a release, nats; round-off is small compared with it."""
+"""The smallest standard deviation of noise on a published ε, nats; round-off is far smaller."""
 
 _MULTIPLE = 10.0
 LARGEST_EPSILON: Final = 10.0
-"""Beyond this number an ε protects hardly anybody."""
+"""An ε above this number protects hardly anybody."""
 
 Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Words: TypeAlias = NDArray[np.uint64]
@@ -119,16 +126,16 @@ Draws: TypeAlias = NDArray[np.float64]
 _KEY_BYTES: Final = 32
 _BLOCK_BYTES: Final = 8  # for the number of a block
 _MOST_BLOCKS: Final = 1 << (8 * _BLOCK_BYTES)
-_BLOCK_WORDS: Final = 1024  # per call to SHAKE-256; a run that starts in mid-block wastes a few
-_COIN_WORDS: Final = 4  # so many that no probability is rounded away
+_BLOCK_WORDS: Final = 1024  # words per call to SHAKE-256
+_COIN_WORDS: Final = 4  # enough words that no probability is rounded to 0
 
 
 class Noise:
     """A source of standard normal and standard Laplace draws, which the caller scales.
 
-    Draws are made one after the other in row-major order, from one word each. So the batch size
-    never changes a result: shape (a, k) and then (b, k) is shape (a + b, k). A `RunKey` makes
-    these sources.
+    Draws are made one after the other in row-major order, each from one word. So the batch size
+    never changes a result: a call with shape (a, k) and a second call with shape (b, k) give the
+    same draws as one call with shape (a + b, k). A `RunKey` makes sources of noise.
     """
 
     def __init__(self, words: Callable[[int], Words]) -> None:
@@ -144,7 +151,7 @@ class Noise:
         return laplace_from_words(self.words(shape))
 
     def fine_normal(self) -> float:
-        """Return one draw from N(0, 1), made from two words; it is for the published ε."""
+        """Return one draw from N(0, 1), made from two words, for an ε that is published."""
         return float(fine_normal_from_words(self.words((1, 2)))[0])
 
     def words(self, shape: Shape) -> Words:
@@ -170,12 +177,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class RunKey:
-    """The key from which all noise of a run follows. SECRET, unless it is a seed.
+    """The key from which all noise of a run is computed. SECRET, unless it has a seed.
 
     Attributes:
         secret: 32 bytes.
-        seed: a whole number ≥ 0 that replaces the secret, except for names. Labels with a seed
-            are *not* private.
+        seed: a whole number ≥ 0, from which all noise is computed instead of `secret`; None for
+            secret noise. Labels with a seed are *not* private.
     """
 
     secret: bytes = field(repr=False)
@@ -192,9 +199,10 @@ class RunKey:
         """Return the key of a run.
 
         Args:
-            seed: None for a secret key from the operating system's generator, which labels need
-                that are released. The process keeps nothing of this generator, so a forked process
-                makes other keys. A whole number ≥ 0 makes reproducible noise for tests and papers.
+            seed: None for a secret key from the operating system's generator. Labels that are
+                released need a secret key. The generator has no state in this process, so a forked
+                process makes other keys. A whole number ≥ 0 makes reproducible noise for tests and
+                papers.
 
         Raises:
             EngineError: the system gives no random numbers.
@@ -212,28 +220,32 @@ class RunKey:
         return self.seed is None
 
     def rows(self, first: int, draws: int) -> Noise:
-        """Return the noise of labels from this row on, for a mechanism with `draws` draws per row.
+        """Return the noise of all rows from `first` on, for a mechanism with `draws` draws per row.
 
-        ParameterError is raised beyond 2^74 words.
+        A key without a seed has 2^74 words; a draw beyond them raises ParameterError.
         """
         # Whole numbers of Python do not overflow, unlike those of numpy.
         return self._noise("labels", operator.index(first) * operator.index(draws))
 
     def aside(self, purpose: str) -> Noise:
-        """Return noise for one draw per run; raise ParameterError for the purpose of labels."""
-        if purpose in ("", "labels"):  # a seed's labels have no purpose
+        """Return the noise for something drawn once per run, such as the outcome of a release test.
+
+        Raises:
+            ParameterError: the purpose is empty or "labels"; `rows` gives the noise of labels.
+        """
+        if purpose in ("", "labels"):  # with a seed, the empty purpose has the noise of labels
             raise ParameterError(f"the purpose of a draw must not be {purpose!r}")
         return self._noise(purpose, 0)
 
     def name(self, purpose: str) -> str:
-        """Return a name that no other run has, 32 hexadecimal digits that hide the key."""
+        """Return a name that no other run has: 32 hexadecimal digits that do not reveal the key."""
         return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
     @property
     def run_id(self) -> str:
         """Return the name of the run in a report, 32 hexadecimal digits; a resumed run keeps it.
 
-        With a seed it is the same for every run. It reveals nothing of a key.
+        Runs with the same seed have the same name. The name reveals nothing about a secret key.
         """
         return self.aside("run id").words(2).astype("<u8").tobytes().hex()
 
@@ -244,7 +256,7 @@ class RunKey:
 
 
 class _Keyed:
-    """Words of one purpose from a position on."""
+    """The words of a stream for one purpose, from a position on."""
 
     def __init__(self, secret: bytes, purpose: str, position: int) -> None:
         self._secret, self._purpose, self._position = secret, purpose, position
@@ -267,7 +279,7 @@ def _shake(secret: bytes, use: str, block: int, length: int) -> bytes:
 
 
 class _Seeded:
-    """Words of one purpose from a position on, which follow from a seed."""
+    """The words of a stream for one purpose, from a position on, computed from a seed."""
 
     def __init__(self, seed: int, purpose: str, position: int) -> None:
         others = () if purpose == "labels" else tuple(purpose.encode())
@@ -281,15 +293,15 @@ class _Seeded:
 
 
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
-    """Return the smallest δ at which a run may be charged, rounded up to two digits.
+    """Return the smallest δ that a run may state, rounded up to two digits.
 
-    It is ten times (draws·cell + RELEASES·CELL)(1 + e^ε). So the effect of floating-point numbers
-    adds at most a tenth of δ (see the docstring of the module).
+    This δ is ten times (draws·cell + RELEASES·CELL)(1 + e^ε), which bounds the error of
+    floating-point noise. So this error is at most a tenth of δ (see the docstring of the module).
 
     Args:
-        draws: numbers drawn for labels, ≥ 0.
-        cell: the size of their cells, at least CELL.
-        epsilon: the total cost of everything that is released, nats; more than 10 counts as 10.
+        draws: how many numbers are drawn for labels, ≥ 0.
+        cell: the largest error of a tail probability of such a draw, at least CELL.
+        epsilon: the ε of everything that is released, nats; an ε above 10 is replaced by 10.
     """
     most = math.exp(min(epsilon, LARGEST_EPSILON))
     least = _MULTIPLE * (draws * cell + RELEASES * CELL) * (1.0 + most)
@@ -305,8 +317,8 @@ def normal_from_words(words: Words) -> Draws:
 def fine_normal_from_words(words: Words) -> Draws:
     """Return standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
 
-    They are like `normal_from_words` of the first words, but the second words w follow the binary
-    point of k. So u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
+    The first word of a pair gives k as in `normal_from_words`. The second word, w, gives 64 binary
+    digits after the binary point of k. So u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
     """
     first, second = words[..., 0], words[..., 1]
     behind = (second.astype(np.float64) + 0.5) * 2.0**-64
@@ -316,10 +328,10 @@ def fine_normal_from_words(words: Words) -> Draws:
 def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
     """Return the largest of s standard normal draws, made from one word; −∞ for s = 0.
 
-    Its distribution function is Φ^s, so it is Φ⁻¹(V^{1/s}) for a uniform V. V is u or 1 − u,
-    depending on the word's lowest bit. The code takes the smaller of V^{1/s} and the upper tail
-    1 − V^{1/s} = −expm1(log(V)/s), so that digits do not cancel. For s = 1 these are the draws of
-    `normal_from_words`.
+    The largest draw has the distribution function Φ^s, so it is Φ⁻¹(V^{1/s}) for a uniform V. V is
+    u or 1 − u, depending on the lowest bit of the word. The quantile is computed from V^{1/s} or
+    from the upper tail 1 − V^{1/s} = −expm1(log(V)/s), whichever is smaller, so that no digits
+    cancel. For s = 1 the draws are those of `normal_from_words`.
     """
     u = _tail(words)
     log_v = np.where((words & np.uint64(1)).astype(np.bool_), np.log(u), np.log1p(-u))
@@ -330,7 +342,11 @@ def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
 
 
 def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ⌊w s/2^64⌋ for words w, 1 ≤ s < 2^32; each value has probability 1/s, up to 2^-64."""
+    """Return a uniform choice among 0, …, s − 1 for each word w and s = `number`: ⌊w s/2^64⌋.
+
+    The numbers s are at least 1 and below 2^32. Each choice has probability 1/s, up to an error of
+    2^-64.
+    """
     wide = number.astype(np.uint64)
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     carried = ((words & low) * wide) >> half
@@ -343,9 +359,9 @@ def laplace_from_words(words: Words) -> Draws:
 
 
 def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
-    """Return upper-tail probabilities u = (k + `behind`)·2^-64 in (0, ½), k the upper 63 bits."""
+    """Return u = (k + `behind`)·2^-64 in (0, ½) for each word, whose upper 63 bits are k."""
     u = ((words >> np.uint64(1)).astype(np.float64) + behind) * 2.0**-64
-    # The last 2^9 of the 2^63 values of k are rounded to ½, at which both quantiles are zero.
+    # The largest 2^9 of the 2^63 values of k would be rounded to u = ½, where both quantiles are 0.
     return np.minimum(u, 0.5 - 2.0**-54)
 
 

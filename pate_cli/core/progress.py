@@ -1,4 +1,4 @@
-"""A progress bar in a terminal or a notebook; elsewhere there is none."""
+"""A progress bar in a terminal or a notebook; elsewhere nothing is shown."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _ROOMY: Final = 60
 class Counter:
     """A counter of finished steps.
 
-    Call it with the number of newly finished steps, and with the total once it is known.
+    Call the counter with the number of newly finished steps. The call may also state the total
+    number of steps, once this is known.
 
     Attributes:
         what: the work, in words.
         total: the number of all steps; None if it is not known.
-        show: draws the progress; None if nobody sees it.
+        show: a function that draws the progress; None if nothing is shown.
         done: the number of finished steps.
     """
 
@@ -57,7 +58,7 @@ def progress(what: str, total: int | None = None, *, quiet: bool = False) -> Ite
     """
     with contextlib.ExitStack() as held:
         counter = Counter(what, total)
-        # Only a notebook has a kernel, which can show the bar below a cell.
+        # The shell of a notebook has a kernel, which can show the bar below a cell.
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if not quiet and hasattr(shell, "kernel"):
             counter.show = held.enter_context(_bar_in_notebook())

@@ -27,9 +27,9 @@ class Line:
     Attributes:
         text: the text, of any length.
         style: the style on a terminal with colours, such as `bold`.
-        whole: the line is never wrapped; for a command to copy, or a check with its outcome.
-        hangs: the text is wrapped as an indented paragraph of at most 80 columns.
-        first: a text before it and the style of that text.
+        whole: whether the line is never wrapped, such as a command that users copy.
+        hangs: whether the text is wrapped as an indented paragraph of at most 80 columns.
+        first: a text that is printed before `text`, and the style of this first text.
     """
 
     text: str
@@ -51,11 +51,12 @@ class Grid:
     """A table of texts.
 
     Attributes:
-        title: the line above it.
+        title: the line above the table.
         heads: the heads of the columns.
         rows: the rows, with one cell per column.
-        words: how many columns from the left are words; the others are numbers.
-        bold: the number of a row to emphasise; None for none.
+        words: how many columns, counted from the left, contain words; all further columns contain
+            numbers.
+        bold: the index of the row that is printed in bold; None if no row is bold.
     """
 
     title: str
@@ -69,7 +70,7 @@ Said: TypeAlias = Iterable[Line | Pairs | Grid]
 
 
 def texts_of(module: str, name: str) -> dict[str, dict[str, str]]:
-    """Return the texts in a file beside a module, by heading and name; each is one paragraph."""
+    """Return the texts of an INI file beside a module, by heading and key, without line breaks."""
     parser = configparser.ConfigParser(delimiters="=", interpolation=None)
     parser.read_string(Path(module).with_name(name).read_text("utf-8"))
     return {
@@ -145,7 +146,7 @@ def _lines(grid: Grid, width: int, rule: str) -> Iterator[tuple[str, str]]:
 
 
 def _row(row: Sequence[str], columns: Iterable[int], widths: Sequence[int], words: int) -> str:
-    """Return a line of a table: words to the left, numbers to the right."""
+    """Return a row of a table as text; words are aligned to the left, numbers to the right."""
     shown = [
         row[at].ljust(widths[at]) if at < words else row[at].rjust(widths[at]) for at in columns
     ]
@@ -153,7 +154,7 @@ def _row(row: Sequence[str], columns: Iterable[int], widths: Sequence[int], word
 
 
 def _panels(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Return the columns of each table, without the first column, which every table has."""
+    """Return which columns each narrow table has besides the first column, which all have."""
     panels: list[list[int]] = [[]]
     used = widths[0]
     for column in range(1, len(widths)):

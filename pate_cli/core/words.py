@@ -1,4 +1,4 @@
-"""The words that options take, and defaults.
+"""The words that options accept, and default values.
 
 The command line imports this module first, so it must be quick to import.
 """
@@ -11,13 +11,13 @@ from typing import ClassVar, Final, NoReturn
 
 from pate_cli.core.errors import ParameterError, UsageError, without_credentials
 
-# Defaults as shares of the teachers, in the proportions of the ICLR 2018 paper's MNIST runs.
+# Defaults as shares of the number of teachers, as in the MNIST runs of the ICLR 2018 paper.
 THRESHOLD_SHARE: Final = 0.8
 SIGMA1_SHARE: Final = 0.6
 SIGMA2_SHARE: Final = 0.16
 LAPLACE_SHARE: Final = 0.08
 OPEN_SHARE: Final = 0.08
-# Other defaults, for the interactive student, priors, sparse vector, the guarantee and tuning.
+# Defaults of the interactive student, priors, sparse vector, the guarantee and tuning.
 CONFIDENCE: Final = 0.9
 PRIOR_SHARE: Final = "20%"
 REFUSALS: Final = 10
@@ -28,7 +28,7 @@ MIN_AGREEMENT: Final = 0.9
 # Above this ε hardly anybody is protected, so users must ask for it with `max_epsilon`.
 CEILING: Final = 10.0
 MIN_PASS: Final = 0.5
-"""A run that passes its release test with a smaller probability is not started."""
+"""A run is not started if it would pass its release test with a smaller probability."""
 
 
 _GONE: Final = {
@@ -58,18 +58,20 @@ class Layout(_Word, called="layout"):
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
     LABELS             [queries, teachers]: the class that each teacher voted for.
-    LABELS_BY_TEACHER  [teachers, queries]: the same, with one row per teacher (arrays only).
+    LABELS_BY_TEACHER  [teachers, queries]: the class that each teacher voted for (arrays only).
     LONG               one row per vote: query_id, teacher_id, label (tables only).
-    SPARSE             [queries] lists `label` and `count` of the classes with votes (tables only).
+    SPARSE             one row per query, with two lists: `label` has the classes with votes, and
+                       `count` their numbers of votes (tables only).
 
-    The following layouts are never inferred, because their numbers look alike:
+    pate never infers the following layouts, because arrays in these layouts look alike:
 
-    SCORES             [queries, teachers, classes]: scores; a teacher votes for its best class.
-    SCORES_BY_TEACHER  [teachers, queries, classes]: the same, with teachers first.
+    SCORES             [queries, teachers, classes]: scores; each teacher votes for the class that
+                       has its highest score.
+    SCORES_BY_TEACHER  [teachers, queries, classes]: scores as in SCORES.
     MULTILABEL_COUNTS  several labels per query: [queries, labels] counts of yes, or
                        [queries, labels, 2] counts of no and yes.
     MULTILABEL         [queries, teachers, labels]: 1 for yes, 0 for no.
-    MULTILABEL_BY_TEACHER  [teachers, queries, labels]: the same, with teachers first.
+    MULTILABEL_BY_TEACHER  [teachers, queries, labels]: 1 for yes, 0 for no.
     """
 
     COUNTS = "counts"
@@ -90,10 +92,10 @@ class Layout(_Word, called="layout"):
 
 
 class Bound(_Word, called="bound"):
-    """How the release test of a target bounds the cost of votes.
+    """The bound on the RDP cost of the votes that the release test of a target uses.
 
-    AUTO         conditional if it takes about a minute or less, estimated from the number of rows,
-                 teachers and classes and from the noise; else two-tail.
+    AUTO         conditional if its estimated time is about a minute or less, else two-tail. The
+                 estimate uses the noise and the numbers of rows, teachers and classes.
     TWO_TAIL     a bound from the probability that the plurality loses; fast at any size.
     CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
                  sharper and slower.
@@ -117,7 +119,7 @@ class MechanismName(_Word, called="mechanism"):
 
 
 class Adjacency(_Word, called="adjacency"):
-    """How two sets of records may differ, in the cost that others state for a mechanism.
+    """How two neighbouring data sets differ, in a cost that another tool states.
 
     REPLACE_ONE        one record is replaced by another.
     ADD_OR_REMOVE_ONE  one record is added or removed.
@@ -138,7 +140,7 @@ class ReleaseKind(_Word, called="release"):
 
 
 class PublicFact(_Word, called="read_off"):
-    """Facts that the guarantee assumes to be public, but that a file of votes may not contain."""
+    """Facts that must be public for the guarantee, but that pate may have to read from votes."""
 
     CLASSES = "classes"
     QUERIES = "queries"

@@ -1,7 +1,8 @@
 """Names of files, which are paths or addresses of stores, and how files are opened for reading.
 
-pyarrow reaches object stores and distributed filesystems. It is imported only for them, because the
-import takes a tenth of a second. This module also names outputs that the user did not name.
+pyarrow opens files on object stores and distributed filesystems. It is imported only for such
+files, because the import takes a tenth of a second. This module also names outputs that the user
+did not name.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def public_name(path: str | os.PathLike[str]) -> str:
     """Return a path or an address without credentials, so that it may be shown.
 
     Raises:
-        UsageError: the name is not UTF-8; libraries could not open the file, and would call it
-            damaged.
+        UsageError: the name is not UTF-8; libraries could not open the file, and would report that
+            it is damaged.
     """
     name = os.fspath(path)
     if not name.isascii() and name != name.encode(errors="replace").decode():
@@ -61,9 +62,9 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
-    """Turn an error of pyarrow into an error with one line, which includes pyarrow's reason.
+    """Turn errors of pyarrow in this block into an error of one line, with the reason.
 
-    The error of pyarrow itself is not chained to it, because its text may contain credentials.
+    The original error is not chained to the new one, because its text may contain credentials.
     """
     import pyarrow as pa
 
@@ -79,7 +80,8 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
 
 
 LARGEST: Final = 1 << 28
-"""Most bytes of a document; a reader that asks for one more notices a device that never ends."""
+"""The largest size of a document in bytes. Readers ask for one more byte, to notice a device that
+never ends."""
 
 
 @contextlib.contextmanager
@@ -91,8 +93,8 @@ def reading(
     Args:
         path: the path or address.
         what: the file in words, for `protected.note`.
-        error: the class of the error if the file cannot be opened or read. An error of this class
-            that leaves the block gets the name of the file.
+        error: the class of the error if the file cannot be opened or read. If the block raises an
+            error of this class, the name of the file is added to its text.
 
     Raises:
         UsageError: the file is also an output of the command.
@@ -109,7 +111,7 @@ def reading(
 
 @contextlib.contextmanager
 def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
-    """Turn errors in reading a file into this class, and add the name of the file."""
+    """Turn errors in reading a file into the class `error`, and add the name of the file."""
     name = public_name(path)
     try:
         yield
@@ -120,7 +122,7 @@ def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> It
 
 
 class Digest(NamedTuple):
-    """Hash and size of a file, by which a report identifies its labels and its guesses.
+    """The hash and size of a file, with which a report identifies its labels and public guesses.
 
     Attributes:
         sha256: 64 hexadecimal digits.
@@ -161,7 +163,7 @@ def report_beside(labels: str, votes: str) -> str:
 
 
 def has_no_name(source: str) -> bool:
-    """Return whether votes come through a pipe or a device, which gives them no name."""
+    """Return whether a source is a pipe or a device, so that no output can be named after it."""
     if source == "-":
         return True
     if is_address(source):
@@ -171,7 +173,7 @@ def has_no_name(source: str) -> bool:
 
 
 def stem_of(source: str) -> str:
-    """Return a name for outputs without its suffix, from the name of the votes or else `votes`."""
+    """Return the name of a vote file without suffix, to name outputs; `votes` if it has no name."""
     last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
     stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)

@@ -1,13 +1,14 @@
-"""Documents: frozen dataclasses as JSON, and back from JSON by their annotations.
+"""Documents: write frozen dataclasses as JSON, and read them again by their annotations.
 
 A dataclass is the schema of its document. A reader accepts exactly what the annotations allow: no
-boolean for a number, no number for a text, no missing or unknown field. Constructors check ranges.
-All readers describe errors in the same words, and each raises its own class of error.
+boolean for a number, no number for a text, no missing or unknown field. The constructors of the
+dataclasses check ranges. All readers describe a fault in the same words, and each reader raises its
+own class of error.
 
 A `Form` is a kind of secret file. A damaged ledger that can still be read would be worse than a
-lost one: if a count became 0 or a list became empty, a second draw would be allowed. So each file
-of a form has the SHA-256 of its other fields. The hash uses no secret key, so it detects accidents,
-but not a forger.
+lost one: if a count became 0 or a list became empty, a second draw would be allowed. So each secret
+file has the SHA-256 of its other fields. The hash uses no secret key, so it detects accidents, but
+not a forger.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 
 _SPARING: Final = "sparing"
 SPARING: Final = {_SPARING: True}
-"""Metadata of a field that a document only contains if it differs from its default."""
+"""Metadata of a field that documents omit if the field has its default value."""
 
 _NAME: Final = "name"
 _CHECKSUM: Final = "checksum"
@@ -50,20 +51,20 @@ _WORDS: Final[dict[Any, tuple[str, str]]] = {
 
 
 def called(name: str) -> dict[str, Any]:
-    """Return metadata of a field that has this other name in documents."""
+    """Return metadata of a field that documents call `name`."""
     return {_NAME: name}
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a reader refuses: a class of error, and a text before and after the fault."""
+    """How a reader reports a fault: a class of error, and a text before and after the fault."""
 
     error: type[PateError]
     before: str
     after: str = ""
 
     def of(self, fault: object) -> PateError:
-        """Return the error about a fault."""
+        """Return the error that reports a fault."""
         return self.error(f"{self.before}{fault}{self.after}")
 
 
@@ -72,9 +73,9 @@ class Form:
     """A kind of secret file, such as the ledger, which only its owner may read.
 
     Attributes:
-        kind: the value of its field `kind`.
-        noun: its name in messages, and the parameter that names such a file.
-        version: the version of its schema.
+        kind: the value of the field `kind` in the file.
+        noun: the name of the file in messages, and of the parameter that takes such a file.
+        version: the version of the schema.
     """
 
     kind: str
@@ -82,7 +83,7 @@ class Form:
     version: int
 
     def text(self, value: Any) -> str:
-        """Return the text of the file for a dataclass; floats are stored without any loss."""
+        """Return a dataclass as the text of such a file; floats are stored without any loss."""
         head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
@@ -124,7 +125,7 @@ def refuse_version(stated: object, known: int, name: str, error: type[PateError]
 
 
 def encoded(value: Any) -> Any:
-    """Return a dataclass, and all values in it, ready for JSON; fields keep their order."""
+    """Return a dataclass and all values in it as values for JSON; fields keep their order."""
     if is_dataclass(value):
         return {
             each.metadata.get(_NAME, each.name): encoded(getattr(value, each.name))
@@ -161,7 +162,7 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
         return float(digits)
 
     def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        # Different readers would take different ones of two fields with one name.
+        # If a field stands twice, some readers use the first value and other readers the second.
         if len(dict(pairs)) < len(pairs):
             raise refusal.of("it has a field twice")
         return dict(pairs)
@@ -171,7 +172,7 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
     hooks: dict[str, Any] = {"parse_int": whole, "parse_float": finite, "parse_constant": finite}
     try:
         data = json.loads(text, object_pairs_hook=said_once, **hooks)
-        json.dumps(data, ensure_ascii=False).encode()  # Half of a surrogate pair fails here.
+        json.dumps(data, ensure_ascii=False).encode()  # This fails on half of a surrogate pair.
     except (ValueError, RecursionError):
         raise refusal.of("it is not valid JSON") from None
     return data
@@ -221,15 +222,15 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     """Return the dataclass that a JSON value describes.
 
     Raises:
-        PateError: an error made by `refusal`, which names the field. An error of that class from a
-            constructor is not changed.
+        PateError: an error made by `refusal`, which names the field. If a constructor raises an
+            error of the same class, this error is not changed.
     """
     found: _T = _decoded(kind, data, refusal)
     return found
 
 
 def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "") -> Any:
-    """Return the Python value of a JSON value, by an annotation that documents of pate have."""
+    """Return the Python value of a JSON value, which must have the type `kind`."""
     base, inner = _base(kind), get_args(kind)
     if base is types.UnionType:
         (one,) = (each for each in inner if each is not types.NoneType)

@@ -1,9 +1,9 @@
-"""A journal is a file of JSON lines that only grows; each line has a hash of all lines so far.
+"""A journal is a file of JSON lines that only grows; each line has a hash of all lines up to it.
 
-Lines are on disk before `append` returns. A crash may cut the last line short. Nobody can rely on
-such a line, so it is ignored, and the next writer removes it. A file is refused if a line was
-changed, left out, repeated, or taken from another file. It is also refused if it lost lines that
-this process has read.
+Lines are on disk before `append` returns. A crash may leave the last line incomplete. Nobody can
+rely on an incomplete line, so readers ignore it, and the next writer removes it. A file is refused
+if a line was changed, left out, repeated, or taken from another file. A file is also refused if
+lines are gone that this process has read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Journal:
         self.lines: list[dict[str, Any]] = []
         self._header = {"kind": kind, "version": 1}
         self._size, self._last = 0, b""
-        self._others = b""  # These lines of other processes may not be on disk yet.
+        self._others = b""  # Lines that other processes appended; they may not be on disk yet.
         self._chains: list[str] = []
         try:
             self.path = Path(os.path.realpath(path))
@@ -67,7 +67,7 @@ class Journal:
 
     @property
     def chain(self) -> str:
-        """Return the hash of all lines, which the next line includes; empty without lines."""
+        """Return the hash of all lines so far; it is empty if there are no lines."""
         return self._chains[-1] if self._chains else ""
 
     def chain_at(self, count: int) -> str | None:
@@ -98,8 +98,9 @@ class Journal:
     def catch_up(self) -> None:
         """Read the lines that other processes appended, and make sure that they are on disk.
 
-        The other process may have been killed before they were. The lines are written again,
-        because after a failed sync a second sync may succeed without writing anything.
+        A process may be killed after it appends lines and before they are on disk. So this process
+        writes the lines again. A sync alone is not enough, because after a failed sync a second
+        sync may succeed without writing anything.
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.
@@ -110,11 +111,11 @@ class Journal:
             self._write(self._others, self._size - len(self._others))
 
     def append(self, *objects: Mapping[str, Any]) -> None:
-        """Append lines: all of them, or none.
+        """Append lines to the file: all of them, or none if an error occurs.
 
         Raises:
-            OutputError: they cannot be written. What was written of them is removed again, unless
-                this fails, too.
+            OutputError: the lines cannot be written. Any part that was written is removed again,
+                unless the removal fails, too.
         """
         if not objects:
             return
@@ -126,9 +127,10 @@ class Journal:
         self._taken(fresh)
 
     def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
-        """Write bytes at a position and sync them; with `cut`, first remove what follows there.
+        """Write bytes at a position of the file, and sync them.
 
-        With `cut`, bytes of a failed attempt are also removed.
+        With `cut`, all bytes from the position on are removed first, and removed again if writing
+        fails.
         """
         with writing(self.name):
             descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)
@@ -175,7 +177,7 @@ class Journal:
 def locked(records: Sequence[Path]) -> Iterator[None]:
     """Lock the folders of records, so that two runs at once cannot spend the same budget.
 
-    If the system has no such locks, a warning says so before anything is added to a record.
+    If the operating system has no locks on folders, a warning says this before a record changes.
 
     Raises:
         OutputError: a folder cannot be locked; some network file systems have no locks.

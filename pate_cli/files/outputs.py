@@ -1,12 +1,13 @@
-"""All outputs of a command are one transaction, on a disk, on a store, or through a pipe.
+"""All outputs of a command are one transaction, whether they go to a disk, a store or a pipe.
 
-Every output is begun before anything is spent, so that most errors appear in time. All outputs are
-complete before any of them gets its name, so a process that is killed leaves no incomplete output.
-Then files appear in the order in which they were reserved, so that a report appears before its
-labels. Streams such as standard output follow.
+Every output is begun before the run spends any privacy, so most errors appear before they cost any.
+All outputs are complete before any of them gets its name, so a process that is killed leaves no
+incomplete output. Files appear in the order in which they were reserved, so that a report appears
+before its labels. Streams such as standard output get their content after all files.
 
 A draft on a disk is a file without a name, which vanishes with the process. If the file system has
-no such files, the draft has a random hidden name, and a process that is killed may leave it behind.
+no files without a name, the draft has a random hidden name, and may stay behind if the process is
+killed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pate_cli.files.addresses import (
 from pate_cli.files.protected import NOTHING, Place, Replaces
 
 _ROOM: Final = 1 << 16
-"""Every output reserves this many bytes before anything is spent."""
+"""Every output reserves this many bytes of disk before the run spends any privacy."""
 
 
 class Outputs:
@@ -77,7 +78,7 @@ class Outputs:
         return any(output.left for output in self._outputs.values())
 
     def discard(self) -> None:
-        """Remove all drafts; this also happens at the end of the block."""
+        """Remove all drafts; the end of the `with` block does this, too."""
         for output in self._outputs.values():
             output.close()
 
@@ -94,15 +95,15 @@ class Outputs:
         Args:
             path: a path, `-` for standard output, or the address of a file on a store. A store
                 cannot have secret outputs.
-            mode: permissions without those in the umask; 0o600 for a secret.
+            mode: the permissions of the file, which the umask reduces; 0o600 for a secret.
             replaces: which existing file `force` may replace; see `protected`.
-            resumed: the same run may have written this output before it was interrupted.
+            resumed: whether the same run may have written this output before it was interrupted.
 
         Raises:
             OutputError: the file exists already; the folder is missing, not writable or full; or a
                 store cannot be reached.
-            UsageError: two outputs have the same place, the command reads this file, or no output
-                may replace it.
+            UsageError: two outputs have the same place, the command reads this file, or the file
+                may not be replaced.
         """
         name = os.fspath(path)
         output = output_at(name, mode)
@@ -111,18 +112,19 @@ class Outputs:
         self._inputs.claim(output.name, output.places)
         output.force, output.replaces, output.resumed = self._force, replaces, resumed
         self._outputs.pop(name, output).close()  # The null device may be named twice.
-        # It is stored before it is begun, so that an interruption leaves no file behind.
+        # The output is stored before its draft exists, so that an interruption leaves no draft
+        # behind.
         self._outputs[name] = output
         with writing(output.name):
             output.begin()
 
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
-        """Test whether all outputs can be written; call it last before anything is spent.
+        """Test whether all outputs can be written, immediately before the run spends any privacy.
 
-        On a store, a small object is written and deleted, which may leave an empty key.
+        On a store, the test writes and deletes a small object, which may leave an empty key.
 
         Args:
-            sizes: the smallest size of outputs in bytes, by path, if it is known.
+            sizes: the smallest size that an output will have in bytes, by path, if it is known.
 
         Raises:
             OutputError: a disk has no room for an output, or a store does not let us write and
@@ -133,7 +135,7 @@ class Outputs:
                 output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Write the whole content of a reserved output; it raises the errors of `open`."""
+        """Write the whole content of a reserved output; raise the errors of `open`."""
         with self.open(path) as file:
             file.write(data)
 
@@ -150,7 +152,7 @@ class Outputs:
         try:
             yield output.draft
         except OSError as error:
-            if error.errno not in NO_ROOM:  # The error came from the code in the block.
+            if error.errno not in NO_ROOM:  # This error came from other code in the block.
                 raise
             with self._telling(output):
                 raise
@@ -164,11 +166,12 @@ class Outputs:
         return Digest.of(draft)
 
     def publish(self) -> None:
-        """Put all written outputs in their places; this also happens at the end of the block.
+        """Put all written outputs in their places; the end of the `with` block does this, too.
 
         Raises:
-            OutputError: an output cannot be put in its place; earlier outputs stay in theirs.
-            UsageError: a file has appeared that no output may replace.
+            OutputError: an output cannot be put in its place; outputs that are already in place
+                stay there.
+            UsageError: since `reserve`, a file has appeared that may not be replaced.
         """
         written = (each for each in self._outputs.values() if each.written)
         for output in sorted(written, key=operator.attrgetter("turn")):
@@ -178,7 +181,7 @@ class Outputs:
 
     @contextlib.contextmanager
     def _telling(self, output: Output) -> Iterator[None]:
-        """Add to an error of an output which outputs are already in place."""
+        """Add to the text of an error which outputs are already in place."""
         try:
             with writing(output.name):
                 yield
@@ -229,14 +232,17 @@ class Output(ABC):
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return all names of the place for `protected`; the null device has none."""
+        """Return all names of the place, for `protected`; the null device has no name."""
 
     @abstractmethod
     def deliver(self) -> None:
-        """Put the draft in its place, or raise OSError; `left` then says if it became visible."""
+        """Put the draft in its place, or raise OSError.
+
+        After an error, `left` says whether any part of the output may have become visible.
+        """
 
     def begin(self) -> None:
-        """Begin the draft; raise OutputError or OSError if it could not get its place."""
+        """Begin the draft; raise OutputError or OSError if its place cannot be used."""
         self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` closes it
 
     def there(self) -> IO[bytes] | None:
@@ -244,9 +250,10 @@ class Output(ABC):
         return None
 
     def refuse_there(self) -> bool:
-        """Return whether a file exists in the place that the draft may replace.
+        """Return whether a file exists in the place; raise an error if it may not be replaced.
 
-        If the same run may have written that file, it is only compared once the draft is complete.
+        If the same run may have written the existing file, this file is accepted for now. Once the
+        draft is complete, the file must be equal to the draft.
 
         Raises:
             OutputError: a file exists, and `force` was not given.
@@ -279,7 +286,7 @@ class Output(ABC):
                 raise
 
     def finish(self) -> None:
-        """Finish the complete draft; raise OSError if the disk does not have all of it."""
+        """Mark the draft as complete; raise OSError if the disk does not have all of it."""
         self.draft.truncate()  # The reserved room may be larger than the content.
         self.written = True
 
@@ -300,7 +307,7 @@ class Output(ABC):
             self._hidden = ""
 
     def remove(self, hidden: str) -> None:
-        """Remove a file under a hidden name."""
+        """Remove the file with this hidden name."""
         os.unlink(hidden)  # noqa: PTH108 - it is a text, as on a store
 
     def hide(self, path: str) -> str:
@@ -311,7 +318,7 @@ class Output(ABC):
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
-        """Mark the output as visible to others, unless an OSError leaves this block."""
+        """Mark the output as visible to others, unless this block raises an OSError."""
         before, self.left = self.left, True
         try:
             yield
@@ -337,7 +344,7 @@ class File(Output):
 
     @property
     def places(self) -> set[Place]:
-        """Return the file that has the name now, and the name itself."""
+        """Return the identity of the file that has this name now, and the name itself."""
         return protected.places_of(self.path)
 
     def there(self) -> IO[bytes] | None:
@@ -352,7 +359,7 @@ class File(Output):
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
         if _NAMELESS:
-            # Any other reason why this fails also makes the file with a name fail.
+            # If this fails for any other reason, the file with a name fails, too.
             with contextlib.suppress(OSError):
                 nameless = os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
                 self.draft = os.fdopen(nameless, "w+b")
@@ -381,7 +388,7 @@ class File(Output):
 
 
 class Stream(Output):
-    """Standard output, a pipe or a device, which gets its content when this is complete."""
+    """Standard output, a pipe or a device, which gets its content when the draft is complete."""
 
     turn = 1
 
@@ -401,7 +408,7 @@ class Stream(Output):
     def begin(self) -> None:
         """Begin the draft in the folder for temporary files; raise the errors of `Output.begin`."""
         if self._standard and (sys.stdout is None or sys.stdout.closed):
-            # Its descriptor may by now belong to another file.
+            # The descriptor of a closed stream may by now belong to another file.
             raise OutputError("cannot write standard output: it is closed")
         if not self._standard and not os.access(self._path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -434,8 +441,8 @@ class StoredFile(Output):
     """A file on a pyarrow filesystem: an object store or a distributed filesystem.
 
     A store keeps an object even if it is incomplete. So the draft first gets a hidden name beside
-    its place, and is moved in the end; a process that is killed may leave it behind. A store has no
-    file modes, so secret files never go there.
+    its place, and is moved in the end. If the process is killed, the draft may stay behind. A store
+    has no file modes, so secret files never go there.
     """
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
@@ -444,7 +451,7 @@ class StoredFile(Output):
         self._filesystem, self._path = filesystem, path
 
     def remove(self, hidden: str) -> None:
-        """Delete an object."""
+        """Delete the object with this hidden name."""
         self._filesystem.delete_file(hidden)
 
     @property
@@ -511,7 +518,7 @@ def output_at(name: str, mode: int) -> Output:
             return StoredFile(shown, filesystem, path)
     if name in _STANDARD:
         return Stream(name)
-    if name == "/dev/stderr" and sys.stderr is None:  # Its descriptor may belong to another file.
+    if name == "/dev/stderr" and sys.stderr is None:  # Its number may belong to another file.
         raise OutputError(f"cannot write {name}: it is closed")
     try:
         kind = Path(path).stat().st_mode
@@ -531,7 +538,7 @@ def make_folder(folder: Path, mode: int) -> None:
     """Make a folder and its missing parents, so that they survive a loss of power.
 
     An existing folder is synced, too, because the process that made it may have been killed before
-    it was on disk.
+    the folder was on disk.
     """
     above = [each for each in folder.parents if not each.is_dir()]
     folder.mkdir(mode, parents=True, exist_ok=True)

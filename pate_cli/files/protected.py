@@ -1,12 +1,13 @@
 """Files that no output may replace, and files that an output may replace with `force`.
 
-An output never replaces a file that the command reads, under any name. Readers note every file that
-they open, and outputs claim their places; the second of the two is refused. A file is identified by
-its device and inode and by its path without links. A file on a store is identified by its key.
+An output never replaces a file that the command reads, whatever name the file is given by. Readers
+note every file that they open, and outputs claim their places. If both name one file, the second of
+them raises an error. A file is identified by its device and inode and by its path without links. A
+file on a store is identified by its key.
 
 Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
-output says how files of its kind begin, and it only replaces such files. It never replaces ledgers,
-records and checkpoints.
+output says how files of its kind begin, and only replaces files that begin in this way. Outputs
+never replace ledgers, records and checkpoints.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Place: TypeAlias = tuple[int, int] | str
 
 @dataclass
 class Inputs:
-    """Files that a command reads, and its outputs, which must be other files.
+    """The files that a command reads, and its outputs, which must be different files.
 
     Attributes:
         read: what each input is, in words that complete "the output is ...", by place.
@@ -41,7 +42,7 @@ class Inputs:
 
     def add(self, read: Mapping[Place, str]) -> None:
         """Note files that are read; raise UsageError if one of them is an output."""
-        self.read = {**read, **self.read}  # A file keeps the words that it had first.
+        self.read = {**read, **self.read}  # If a file is noted twice, its first description stays.
         self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
@@ -61,7 +62,7 @@ _INPUTS: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[Inputs]:
-    """Remember every file that is read in this block; inner blocks share the list of outer ones."""
+    """Remember every file that is read in this block; inner blocks use the outer block's list."""
     around = _INPUTS.get()
     token = _INPUTS.set(around or Inputs())
     try:
@@ -76,10 +77,10 @@ def current() -> Inputs:
 
 
 def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) -> None:
-    """Remember that files are read.
+    """Remember files that the command reads.
 
     Args:
-        what: the file, in words that complete "the output is ...".
+        what: what the files are, in words that complete "the output is ...".
         files: paths or open descriptors.
         system: the pyarrow filesystem of the paths; None for files of this system.
 
@@ -98,7 +99,7 @@ def note_stream(what: str, stream: Any) -> None:
 
 
 def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
-    """Return the places of a regular file, which need not exist; a device or pipe has none.
+    """Return the places of a regular file, which need not exist; a device or pipe has no place.
 
     The file is given by its path or by an open descriptor.
     """
@@ -117,27 +118,27 @@ def stored_place(system: Any, path: object) -> set[Place]:
 
 
 Replaces: TypeAlias = Callable[[IO[bytes]], bool]
-"""A function that returns whether an open file of at least one byte begins like the new one."""
+"""A function that returns whether an open file, of at least one byte, begins like the new file."""
 
 _HEAD: Final = 1 << 16
 _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|checkpoint)"')
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Replace files whose beginning matches a regular expression, regardless of case."""
+    """Return a function that accepts files that begin with a regular expression, in any case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 
 
 NOTHING: Final = beginning(rb"(?!)")
-"""Replaces no file, for outputs that stay until somebody removes them."""
+"""For outputs that replace no file, and stay until somebody removes them."""
 REGISTRY: Final = beginning(rb'\{\s*"url_slug"')
 REPORT: Final = beginning(rb'\{\s*"(schema_version"|kind":\s*"pate-(report|rdp-curve)")')
-"""Replaces reports, quotes and exported curves."""
+"""For outputs that only replace reports, quotes and exported curves."""
 PAGE: Final = beginning(rb"<!doctype html")
-"""Replaces HTML pages."""
+"""For outputs that only replace HTML pages."""
 PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
-"""Replaces pictures; votes never begin like a picture."""
+"""For outputs that only replace pictures; votes never begin like a picture."""
 
 
 def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:

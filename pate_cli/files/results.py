@@ -1,6 +1,6 @@
-"""Results of the verbs: frozen values that can be shown, converted to a table, and saved.
+"""Results of pate's functions: frozen values that can be shown, converted to a table, and saved.
 
-Tables have the same formats as labels except NPY, which has no names of columns.
+Tables can be saved in all formats of labels except NPY, which has no names of columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pate_cli.files.protected import Replaces, beginning
 
 
 class Result(ABC):
-    """A result of a verb, with JSON-ready facts and a table."""
+    """A result of a function of pate, with facts for JSON and a table."""
 
     @property
     def releasable(self) -> bool:
@@ -89,11 +89,12 @@ class Result(ABC):
         Args:
             path: the name of the file. A result that is not secret may go to the address of a
                 store.
-            force: replace an existing file with such a result; other files are never replaced.
+            force: replace an existing file if it contains a result of this kind; no other file is
+                replaced.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: the suffix is none of these.
+            UsageError: the suffix is none of the five suffixes above.
         """
         from pate_cli.files.outputs import Outputs  # Most results are never saved.
 
@@ -152,7 +153,7 @@ def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
 
 
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
-    """Replace tables of this format whose first columns have these names."""
+    """Return a function that accepts tables of this format whose first columns have these names."""
     return lambda file: column_names(file, kind)[: len(columns)] == columns
 
 
@@ -160,7 +161,7 @@ def encoded_table(table: Any, kind: LabelFormat) -> bytes:
     """Return the content of a file with a pyarrow.Table.
 
     Raises:
-        UsageError: the format has no names of columns, like NPY.
+        UsageError: the format, such as NPY, has no names of columns.
     """
     from pyarrow import csv as arrow_csv
     from pyarrow import ipc, parquet

@@ -1,19 +1,20 @@
 """The cost for one training record whose teacher was itself trained with differential privacy.
 
-A record affects the release only through its teacher. Let A be the random map from the teacher's
-records to *all* votes of this teacher, and let M be the release as a function of these votes, while
-all other votes are fixed. With H_a(P ‖ Q) = sup over events S of P[S] − a·Q[S], let
+A record affects the release only through the votes of its teacher. Let A be the random map from the
+teacher's records to *all* votes of this teacher. Let M be the release as a function of the votes of
+this teacher, while the votes of all other teachers are fixed. With H_a(P ‖ Q) = sup over events S
+of P[S] − a·Q[S], let
 
-  p ≥ H_{e^{ε'}}(A ‖ A')   for neighbouring sets of records, both ways.
+  p ≥ H_{e^{ε'}}(A ‖ A') for neighbouring sets of records, in both directions.
 
 Then for every event S and every ε' ≥ 0 with p > 0
 
   P[S] − e^{ε'} P'[S] ≤ p · sup over y, y' of (M(y)[S] − e^x M(y')[S]),
   x = log(1 + (e^{ε'} − 1)/p)
 
-(THEORY.md, section 23, which also has the premises). Suppose that a release is (ε, δ)-DP for a
-teacher whose votes change in any way. Then it is (ε', δ)-DP for a record if x ≥ ε or p ≤ δ. This is
-true for every single event, so it also applies to an ex-post ε.
+(THEORY.md, section 23, proves this and states the assumptions). Suppose that a release is (ε, δ)-DP
+if all votes of one teacher may change. Then the release is (ε', δ)-DP for one record of a teacher
+if x ≥ ε or p ≤ δ. The inequality holds for every single event, so it also applies to an ex-post ε.
 
 Training that is (ε0, δ0)-DP has p at most δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0})
 (Kairouz, Oh and Viswanath 2015, Theorem 2.1). If δ0 is 0,
@@ -36,14 +37,15 @@ _LARGEST: Final = 700.0
 def release_epsilon(
     record_epsilon: float, *, delta: float, teacher_epsilon: float, teacher_delta: float = 0.0
 ) -> float:
-    """Return the largest ε of a release that is (ε', δ)-DP in one training record, nats.
+    """Return the largest ε per teacher of a release that is (ε', δ)-DP per training record, nats.
 
     Args:
         record_epsilon: ε' ≥ 0, nats.
         delta, teacher_epsilon, teacher_delta: as in `record_epsilon`.
 
     Returns:
-        The largest ε with x ≥ ε, rounded down; infinite if p ≤ δ, because then any release will do.
+        The largest ε with x ≥ ε, rounded down. It is infinite if p ≤ δ, because any release is then
+        (ε', δ)-DP per record.
     """
     at, reached = record_epsilon, teacher_delta
     if at < teacher_epsilon:  # (e^{ε0} − e^{ε'})/(1 + e^{ε0}), without overflow
@@ -57,17 +59,17 @@ def release_epsilon(
 def record_epsilon(
     *, epsilon: float, delta: float, teacher_epsilon: float, teacher_delta: float = 0.0
 ) -> float:
-    """Return an ε' at which a release is (ε', δ)-DP in one training record, nats.
+    """Return an ε' such that a release is (ε', δ)-DP per training record, nats.
 
-    Use it for teachers that were trained with differential privacy. The result is at most ε. If δ0
-    is at most δ, it is also at most ε0. First compose several releases of the *same votes*, and
-    then amplify their (ε, δ) once. Amplified costs do not compose, because these releases share the
-    randomness of the training.
+    Use this function if teachers were trained with differential privacy. The result is at most ε.
+    If δ0 is at most δ, the result is also at most ε0. First compose all releases of the *same
+    votes*, and then call this function once, for their joint (ε, δ). The results for single
+    releases do not compose, because the releases share the randomness of the training.
 
     Args:
-        epsilon, delta: (ε, δ) of the release for one teacher whose votes change in any way; ε ≥ 0
-            in nats, δ in (0, 1).
-        teacher_epsilon, teacher_delta: (ε0, δ0) of the training of every teacher, for one record;
+        epsilon, delta: the release is (ε, δ)-DP if all votes of one teacher may change; ε ≥ 0 in
+            nats, δ in (0, 1).
+        teacher_epsilon, teacher_delta: the training of every teacher is (ε0, δ0)-DP for one record;
             ε0 ≥ 0 in nats, δ0 in [0, 1).
 
     Raises:

@@ -1,18 +1,19 @@
-"""RDP cost of a tally of queries, and how far neighbours could move this cost, for all mechanisms.
+"""RDP cost of counted queries, and how far a neighbour could change it, for all mechanisms.
 
-A mechanism's cost is a function of a score, and one neighbour moves the score by at most a known
-amount. Scores lie on a lattice. The row v is the number of votes for the plurality, or a cell of a
-real score, or 0 for mechanisms that do not use it. The column k is a cell of a `ScoreGrid`. If v
-and the score are tied to each other, neighbours are sought on a second lattice (`RivalColumns`).
+The RDP cost of a query is a function of its score, and a neighbour moves the score by at most a
+known amount. Scores are rounded to the cells (v, k) of a lattice. The row v is the number of votes
+for the plurality, or a cell of a real score, or 0 for mechanisms without this part of the score.
+The column k is a cell of a `ScoreGrid`. If a vote that changes v also changes the other part of the
+score, a second lattice describes what neighbours can change (`RivalColumns`).
 
-**Within a distance** (`costs_within`): this is the profile of a release test. One vote moves a cell
-by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
+**The cost within a distance** (`costs_within`) is the profile of a release test. One vote moves a
+query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
 
   u_d = Σ over queries of max over |v' − v| ≤ d of ρ(v', min(k + dK, last))
 
-bounds the cost at every vote file within d votes. For neighbours D, D' it satisfies u_d(D') ≤
-u_{d+1}(D), because the d-window at D' lies in the (d+1)-window at D. These windows consist of
-cells, not of blocks.
+bounds the cost at every vote file that differs by at most d votes per query. Neighbours D, D'
+satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d of D' are within distance d + 1 of
+D. The maximum is over single cells, not over blocks of cells.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ CostCells = Callable[[int, int, Ints], Floats]
 def costs_within(
     cost_cells: CostCells, *, rows: int, grid: ScoreGrid, cells: Ints, distances: Ints
 ) -> Floats:
-    """Return the largest cost of queries in given cells within given distances.
+    """Return the largest cost of a query within given distances of given cells.
 
     Args:
         cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and these columns,
             [b − a, columns], nats.
         rows: number of rows of the lattice.
         grid: the columns of the lattice.
-        cells: (v, k), [cells, 2].
+        cells: the cell (v, k) of each query, [cells, 2].
         distances: d ≥ 0 in ascending order, [distances].
 
     Returns:
@@ -60,8 +61,8 @@ def costs_within(
     if found.size == 0:
         return found
     # Rows that no window reaches are left out. If a window reaches beyond the end of the lattice,
-    # empty rows stand there: a shortened window would not lie in the next window of every
-    # neighbour.
+    # empty rows are added: a window that is cut off would not be part of the next larger window of
+    # every neighbour.
     reach = int(distances[-1])
     lowest, highest = int(cells[:, 0].min()) - reach, int(cells[:, 0].max()) + reach + 1
     low, high = max(lowest, 0), min(highest, rows)
@@ -90,19 +91,20 @@ def costs_within(
 _EVERY = slice(None)
 # The number of costs (cells times distances) that are in memory at once.
 _MOST_COSTS = 4_000_000
-# Nodes whose cost is computed at once, until the cost has reached its cap.
+# How many nodes have their cost computed at once, until the cost has reached its cap.
 _NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """The number of queries in each lattice cell, which is all that the accountant keeps. SECRET.
+    """The number of queries in each cell of scores, which is all that the accountant needs. SECRET.
 
-    Tallies form a commutative monoid under `+` with exact integer sums. So the result does not
-    depend on batches, workers or their order.
+    Tallies are added with `+`, and their counts are whole numbers. So the result does not depend on
+    batches, workers or their order.
 
     Attributes:
-        cells: distinct (v, k), [occupied, 2], or cells of other numbers, sorted.
+        cells: the distinct cells with queries, sorted, [occupied, 2] for cells (v, k); cells may
+            also have more numbers.
         weights: how many queries are in each cell, [occupied].
     """
 
@@ -111,12 +113,12 @@ class Tally:
 
     @classmethod
     def empty(cls, numbers: int = 2) -> Tally:
-        """Return a tally without queries, whose cells have this many numbers."""
+        """Return a tally without queries, whose cells consist of this many numbers."""
         return cls(np.zeros((0, numbers), dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     @classmethod
     def of(cls, cells: Ints, weights: Ints | None = None) -> Tally:
-        """Count cells, one per query, or with a weight for each."""
+        """Count the queries in each cell; a query counts once, or as often as its weight says."""
         if not len(cells):
             return cls(cells, np.zeros(0, dtype=np.int64))
         keys, cells_of = _keyed(cells)
@@ -131,7 +133,7 @@ class Tally:
 
     @classmethod
     def with_places(cls, cells: Ints) -> tuple[Tally, Ints]:
-        """Return the tally, and for each query the place of its cell in the tally, [queries]."""
+        """Return the tally, and the index of the cell of each query in the tally, [queries]."""
         if not len(cells):
             return cls.of(cells), np.zeros(0, dtype=np.int64)
         keys, cells_of = _keyed(cells)
@@ -156,17 +158,17 @@ class Tally:
 
 
 class TallySum:
-    """A sum of tallies that adds several at a time. SECRET.
+    """A sum of many tallies, which is faster than adding them one by one. SECRET.
 
-    New tallies wait until they hold as many cells as the sum so far.
+    New tallies are added to the sum as soon as they have as many cells as the sum.
     """
 
     def __init__(self) -> None:
-        """Begin with no queries."""
+        """Start a sum without queries."""
         self._parts: list[Tally] = []
 
     def add(self, tally: Tally) -> None:
-        """Add a tally whose cells have as many numbers."""
+        """Add a tally; the cells of all tallies have the same number of numbers."""
         self._parts.append(tally)
         first, *waiting = (len(each.cells) for each in self._parts)
         if sum(waiting) >= first:
@@ -179,9 +181,9 @@ class TallySum:
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
-    """Return a number for each cell, in the order of cells, and a function from numbers to cells.
+    """Return a number for each cell, sorted as cells are, and a function from numbers to cells.
 
-    Numbers sort faster than cells.
+    Numbers are sorted faster than cells.
     """
     low = cells.min(axis=0)
     sizes = cells.max(axis=0) - low + 1
@@ -195,12 +197,12 @@ def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """RDP cost of queries at one order, and its local sensitivity by distance. SECRET.
+    """The RDP cost of queries at one order, and its local sensitivity by distance. SECRET.
 
     Attributes:
         rdp: total RDP cost, nats.
         distances: ascending d ≥ 0, [distances].
-        curve: LS_d summed over queries at these distances, nats.
+        curve: the local sensitivity LS_d at each distance, summed over queries, nats.
         ceiling: a data-independent bound on LS_d at all larger distances, nats.
     """
 
@@ -210,13 +212,14 @@ class Price:
     ceiling: float
 
     def smooth(self, beta: float) -> float:
-        """Return SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
+        """Return the smooth sensitivity SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
         return smooth_sensitivity(self.curve, ceiling=self.ceiling, beta=beta)
 
     def discounted(self, beta: float) -> Floats:
         """Return the discounted local sensitivity e^{−βd} LS_d at each distance, nats.
 
-        SS_β is the maximum of these and of the ceiling's discounted values.
+        The smooth sensitivity SS_β is the maximum of these numbers and of e^{−βd} times the ceiling
+        at all larger distances d.
         """
         return self.curve * np.exp(-beta * self.distances)
 
@@ -225,7 +228,7 @@ class Price:
         return Price(self.rdp * factor, self.distances, self.curve * factor, self.ceiling * factor)
 
     def __add__(self, other: Price) -> Price:
-        """Return the cost of both sets of queries; both have the same distances."""
+        """Return the cost of two sets of queries together; both have the same distances."""
         return Price(
             self.rdp + other.rdp,
             self.distances,
@@ -235,11 +238,13 @@ class Price:
 
 
 class CostTable(ABC):
-    """A mechanism's cost on its lattice at one order. It is public, because it depends on no votes.
+    """The cost of a mechanism in every cell of its lattice of scores, at one order; public.
+
+    A table depends on no votes.
 
     Attributes:
         order: the Rényi order λ.
-        grid: the columns of scores.
+        grid: the grid of scores, which are the columns of the table.
     """
 
     order: float
@@ -247,11 +252,11 @@ class CostTable(ABC):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The columns of the lattice; a neighbour moves a query by at most the stride."""
+        """The columns of the lattice; a neighbour moves a query by at most `stride` columns."""
         return self.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return the places (row, column) on the lattice of cells (v, k), [cells, 2]."""
+        """Return cells (v, k) as (row, column) of the lattice that neighbours move on."""
         return cells
 
     @property
@@ -262,11 +267,11 @@ class CostTable(ABC):
     @property
     @abstractmethod
     def rows_per_block(self) -> int:
-        """The number of rows in a block of sensitivities."""
+        """The number of rows in each block, over which sensitivities are maxima."""
 
     @abstractmethod
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Return the cost on the lattice for start ≤ v < stop, [stop − start, columns], nats."""
+        """Return the cost in rows start ≤ v < stop of a lattice, [stop − start, columns], nats."""
 
     @abstractmethod
     def cost(self, cells: Ints) -> Floats:
@@ -274,22 +279,22 @@ class CostTable(ABC):
 
     @abstractmethod
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the RDP cost of cells by step of the mechanism, [cells] each.
+        """Return the RDP cost of cells for each step of the mechanism, [cells] each.
 
-        `column_rdp` is the cost of the cells' columns, [cells].
+        `column_rdp` is the RDP cost of the argmax in the column of each cell, [cells].
         """
 
     @property
     def sampled(self) -> bool:
-        """Return whether sensitivities come from some rows only, so that they are not bounds.
+        """Return whether sensitivities are computed in some rows only, so that they are no bounds.
 
-        Such sensitivities serve to choose settings.
+        Sensitivities that are no bounds are only used to choose settings.
         """
         return False
 
     @cached_property
     def blocks(self) -> Floats:
-        """The largest LS_0 in every block of the lattice, nats."""
+        """The largest local sensitivity LS_0 in every block of the lattice, nats."""
         return local_sensitivity_blocks(
             self.rows,
             rows=self.lattice_rows,
@@ -299,9 +304,9 @@ class CostTable(ABC):
         )
 
     def price(self, tally: Tally, distances: Ints, few: Few = None) -> Price:
-        """Return the RDP cost of the tallied queries, and LS_d at ascending distances.
+        """Return the RDP cost of counted queries, and its local sensitivity at ascending distances.
 
-        If a teacher votes on few queries, both are sums over the largest ones.
+        If each teacher votes on few queries, both numbers are sums over the costliest queries only.
         """
         return Price(
             rdp=float(summed(few, self.cost(tally.cells), tally.weights)),
@@ -319,7 +324,7 @@ class CostTable(ABC):
         )
 
     def within(self, cells: Ints, distances: Ints) -> Floats:
-        """Return the largest RDP cost within each distance of these cells, [distances, cells]."""
+        """Return the largest cost of a query within distances of its cell, [distances, cells]."""
         return costs_within(
             self.rows,
             rows=self.lattice_rows,
@@ -329,7 +334,7 @@ class CostTable(ABC):
         )
 
     def profile(self, tally: Tally, distances: Ints, few: Few = None) -> Floats:
-        """Return u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
+        """Return the largest cost of all queries within distances, [distances], nats; SECRET."""
         total = CostSum(few, distances.size)
         step = max(1, _MOST_COSTS // distances.size)
         for start in range(0, len(tally.cells), step):
@@ -341,13 +346,13 @@ class CostTable(ABC):
 def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floats]) -> Floats:
     """Return the cost F at ascending scores, made non-decreasing, [orders, scores], nats.
 
-    Above the first score whose cost reaches the cap, every score costs the cap, and F is not
-    computed.
+    Once the cost has reached the cap, every higher score costs the cap, and F is not computed
+    there.
 
     Args:
         cap: the largest cost of any score, [orders].
         scores: ascending scores, [scores].
-        bounds: returns F at some scores, for the orders with the given places.
+        bounds: returns F at some scores, for the orders with the given indices.
     """
     costs = np.repeat(cap[:, None], scores.size, axis=1)
     left = np.arange(cap.size)
@@ -362,12 +367,12 @@ def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floa
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable(CostTable):
-    """A cost F̃ of one score alone: non-decreasing, and rounded up to the nodes of its grid.
+    """The cost F̃ of a single score, non-decreasing, and rounded up to the nodes of a grid.
 
     Attributes:
-        bound: returns F at scores [scores], nats; a search makes F slightly non-monotone, and the
-            running maximum repairs this.
-        cap: returns the largest value of `bound`, nats.
+        bound: returns the cost F at scores, [scores], nats. F may decrease slightly, because a
+            search computes it; the running maximum repairs this.
+        cap: returns the largest cost of any score, nats.
     """
 
     order: float
@@ -377,28 +382,28 @@ class ScoreTable(CostTable):
 
     @property
     def lattice_rows(self) -> int:
-        """The lattice has one row."""
+        """One, because the cost depends on the column alone."""
         return 1
 
     @property
     def rows_per_block(self) -> int:
-        """A block has one row."""
+        """One, because the lattice has one row."""
         return 1
 
     @cached_property
     def values(self) -> Floats:
-        """F̃ at every node, [grid.size], nats."""
+        """The cost F̃ at every node of the grid, [grid.size], nats."""
         cap = np.array([self.cap()])
         return priced_to(cap, self.grid.nodes(), lambda scores, _: self.bound(scores)[None])[0]
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Return the values, repeated for each row."""
+        """Return the costs of columns, repeated for each row, [stop − start, columns], nats."""
         return np.repeat(self.values[columns][None, :], stop - start, axis=0)
 
     def cost(self, cells: Ints) -> Floats:
-        """Return F̃ at cells (·, k)."""
+        """Return the cost F̃ in the column k of each cell (v, k), [cells], nats."""
         return self.values[cells[:, 1]]
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the cost of the only step."""
+        """Return the cost of the only step, the argmax."""
         return {"argmax": column_rdp}

@@ -1,18 +1,21 @@
 """The cost of replacing one voter who votes on few of many queries.
 
-Each voter has at most one vote on a query and at most K in all. Replace one voter, and let nobody
-else's votes change. A query on which neither the old nor the new voter has a vote has the same law
-for both vote files, so it costs nothing. On any other query a vote *moves* if both have one, and is
-*lone* if one of them has: it appears or goes missing (THEORY.md, section 21).
+Each voter has at most one vote on a query, and at most K votes on all queries. Replace one voter by
+another, and change no vote of any other voter. A query without a vote of either voter has the same
+output distribution for both vote files, so it costs nothing. A query is *moved* if both voters vote
+on it: a vote moves from one class to another. A query is *lone* if only one of them votes on it: a
+vote is added or removed (THEORY.md, section 21).
 
-If it is public who may vote on what (`assigned`), at most K queries are touched, and each of them
-counts as moved. If voters choose for themselves, j queries are moved and l are lone with 2j + l ≤
-2K. The costs of one query of either kind are known, as a whole (w) and by its steps (w1 of a test,
-w2 of an answer). Queries that may be chosen after seeing earlier answers then cost at most
+If a public list says who may vote on which query (`assigned`), at most K queries change, and each
+of them is charged as moved. If voters choose their queries, j queries are moved and l queries are
+lone, with 2j + l ≤ 2K. For a query of either kind three worst-case costs are known: w for the whole
+query, w1 for the test and w2 for an answer. Queries, which may be chosen after seeing earlier
+answers, together cost at most
 
   max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
 
-where moved queries have a answers and lone queries have b, within the public cap a + b ≤ A.
+where a is the number of answers to moved queries and b that to lone queries, and a public cap A
+bounds a + b.
 """
 
 from __future__ import annotations
@@ -29,12 +32,12 @@ from pate_cli.core.checks import check_whole
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Worst-case RDP costs of one query by its steps, [orders], nats.
+    """Worst-case RDP costs of one query and of its steps, [orders], nats.
 
     Attributes:
-        test: the cost of the step that decides whether to answer; 0 if there is none.
+        test: the cost of the step that decides whether to answer; 0 if every query is answered.
         answer: the cost of an answer, without the test.
-        whole: the cost of the query as a whole, which may be less than the sum of both.
+        whole: the cost of the whole query, which may be less than `test` plus `answer`.
     """
 
     test: Floats
@@ -47,7 +50,7 @@ class FewVotes:
     """A promise that no voter votes on more than a few queries.
 
     Attributes:
-        votes: K ≥ 1, the most votes of one voter.
+        votes: K ≥ 1, the largest number of votes of one voter.
         assigned: whether a public list says who may vote on which query.
     """
 
@@ -60,15 +63,17 @@ class FewVotes:
     def on_each(self, teachers: int, queries: int) -> int:
         """Return how many votes each query gets if all teachers spread their votes evenly.
 
-        With an assignment, `teachers` are those who may vote on one query, so they are the result.
+        If voters are assigned, `teachers` is the number of those who may vote on one query, and is
+        the result.
         """
         return teachers if self.assigned else min(teachers * self.votes // queries, teachers)
 
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return numbers of moved and lone queries and of their answers, for every extreme case.
+        """Return all extreme cases: how many queries are moved and lone, and how many are answered.
 
-        A cost that is linear in these numbers is piecewise linear in the number of moved queries,
-        so it is largest at an end or where one of the limits below begins to hold.
+        The results are (moved, lone, answers to moved, answers to lone), [cases] each. A cost that
+        is linear in these numbers is piecewise linear in the number of moved queries. So the cost
+        is largest at an end of the range, or where the slope changes.
         """
         most = min(self.votes, queries)
         ends = [most, 0, 2 * most - queries, answers, 2 * most - answers]
@@ -78,7 +83,7 @@ class FewVotes:
         return moved, lone, answered, np.minimum(lone, answers - answered)
 
     def rdp(self, queries: int, answers: int, *, moved: StepCosts, lone: StepCosts) -> Floats:
-        """Return the cost of all queries with at most this many answers, [orders], nats."""
+        """Return the worst-case cost of queries with at most this many answers, [orders], nats."""
         one, other, a, b = (each[:, None] for each in self.cases(queries, answers))
         whole = one * moved.whole + other * lone.whole
         steps = one * moved.test + other * lone.test + a * moved.answer + b * lone.answer
@@ -90,25 +95,29 @@ Few: TypeAlias = FewVotes | None
 
 
 def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
-    """Return the most queries that one voter touches, and their answers; lone ones count half."""
+    """Return how many queries and how many answers one voter can change at most.
+
+    A changed answer of a lone query counts as half an answer.
+    """
     if few is None:
         return queries, answers
     return min(few.votes if few.assigned else 2 * few.votes, queries), min(few.votes, answers)
 
 
 def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
-    """Return which states hold the K costliest queries, and how many of these are in each of them.
+    """Return which states contain the costliest queries, and how many of those each contains.
 
-    K is the most queries that a voter touches, so the sum of their costs bounds what one voter
-    changes (THEORY.md, 26.4).
+    The number K of costliest queries is how many queries one voter can change. So the sum of their
+    costs bounds the cost of replacing one voter (THEORY.md, 26.4).
 
     Args:
-        few: the promise.
+        few: on how many queries one voter votes.
         costs: the cost of a query in each state, [..., states], nats.
         numbers: how many queries are in each state, [states] or [..., states].
 
     Returns:
-        Places of states, the costliest first, and numbers of queries, [..., at most K] each.
+        The indices of the states, the costliest first, and the numbers of queries, [..., at most K]
+        each.
     """
     most = touched(few, int(np.max(numbers.sum(axis=-1), initial=0)), 0)[0]
     places = np.argsort(-costs, axis=-1, kind="stable")[..., :most]
@@ -118,7 +127,7 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def summed(few: Few, costs: Floats, numbers: Ints) -> Floats:
-    """Return the sum of the costs of queries, [...]; with a limit, of the K costliest ones only.
+    """Return the sum of the costs of queries, [...]; with `few`, of the K costliest queries only.
 
     The arguments are as in `costliest`.
     """
@@ -129,15 +138,15 @@ def summed(few: Few, costs: Floats, numbers: Ints) -> Floats:
 
 
 class CostSum:
-    """The sum of costs of queries that come in parts: of all, or of the K costliest. SECRET."""
+    """The sum of the costs of all queries, or of the K costliest, added in parts. SECRET."""
 
     def __init__(self, few: Few, kinds: int) -> None:
-        """Begin with no queries, whose costs are of so many kinds."""
+        """Start without queries; `kinds` is how many costs each query has."""
         self._few, self._all = few, np.zeros(kinds)
         self._costs, self._numbers = np.zeros((kinds, 0)), np.zeros((kinds, 0), dtype=np.int64)
 
     def add(self, costs: Floats, numbers: Ints) -> None:
-        """Add queries with costs [kinds, states], as many in each state as `numbers` [states]."""
+        """Add queries: their costs, [kinds, states], and how many are in each state, [states]."""
         if self._few is None:
             self._all += costs @ numbers
             return
@@ -148,19 +157,20 @@ class CostSum:
 
     @property
     def total(self) -> Floats:
-        """Return the sum, [kinds], nats."""
+        """Return the sum of the costs, [kinds], nats."""
         return self._all + (self._costs * self._numbers).sum(axis=1)
 
 
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
-    """Return μ² of Gaussian DP (THEORY.md, 9.3 and 26.2).
+    """Return μ² of the Gaussian-DP bound on all queries (THEORY.md, 9.3 and 26.2).
 
-    A lone vote changes one count instead of two, which is half of the squared shift.
+    A lone vote changes one count instead of two, so the squared shift of the counts is half as
+    large.
 
     Args:
-        few: the promise, if there is one.
-        mu: returns μ of this many `queries` and `answers`, all of them moved.
-        queries, answers: k1 and k2.
+        few: on how many queries one voter votes; None if there is no limit.
+        mu: returns μ for this many `queries` and `answers` if all of them are moved.
+        queries, answers: the number of queries, and the largest number of answers.
     """
     if few is None:
         return mu(queries=queries, answers=answers) ** 2

@@ -1,23 +1,26 @@
-"""The threshold step: is max_j n_j + N(0, σ1²) ≥ T?
+"""The threshold test: is max_j n_j + N(0, σ1²) ≥ T?
 
-The output is one biased coin with p(v) = Φ((v − T)/σ1), where v = max_j n_j, and one vote moves v
-by at most 1. A coin's Rényi divergence is convex in the other coin's p' and vanishes at p' = p. So
-the worst neighbour is v' = v ± 1, whether or not v is whole. The code keeps both v' at v = 0 and v
-= τ. The cost is exact: near T it is about 2/π of the paper's λ/(2σ1²), and far from T it is much
-less.
+The test passes with probability p(v) = Φ((v − T)/σ1), where v = max_j n_j, and one vote moves v by
+at most 1. The Rényi divergence of two Bernoulli distributions with p and p' is convex in p' and 0
+at p' = p. So the worst neighbour has v' = v + 1 or v' = v − 1, whether or not v is a whole number.
+The code also uses both v' at v = 0 and v = τ. The cost is exact. Near T it is about 2/π of the
+paper's λ/(2σ1²), and far from T it is much less.
 
-**A whole Confident query** is the test, then an argmax if the test passes. The output of the query
-is "no answer" or a label. By the chain rule, which is exact in the first step,
+**A whole Confident query** is the test, followed by an argmax if the test passes. The output of the
+query is "no answer" or a label. By the chain rule, in which the cost of the test is exact, the RDP
+cost of the query is at most
 
   ρ = max over v' = v ± 1 and both directions of
       1/(λ−1) · log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} e^{(λ−1) F(z)}],
 
-where F is the cost of the argmax. ρ depends on the votes alone, not on the result of the test. So
-ordinary composition makes the sum over *all rows fixed in advance* an RDP bound. Rows that a cap on
-answers left unread are charged like the others, because a sum up to the cap is not an RDP bound.
+where F is the RDP cost of the argmax. ρ depends on the votes alone, not on the result of the test.
+So the sum of ρ over *all rows, whose number is fixed in advance*, is an RDP bound by ordinary
+composition. If a cap on answers ends a run early, rows that were not read are charged, too, because
+a sum up to the cap is not an RDP bound.
 
-DEPARTURE. The paper charges the threshold on every query and the argmax on answered queries, and
-reports the expectation. By Jensen's inequality this expectation is below the Rényi divergence.
+DEPARTURE. The paper charges the threshold test for every query and the argmax for answered queries,
+and reports the expected cost. By Jensen's inequality this expected cost is below the Rényi
+divergence.
 """
 
 from __future__ import annotations
@@ -31,17 +34,19 @@ from scipy.special import log_ndtr
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
 
-# Above this exponent, e^{(λ−1)F} is computed through logarithms.
+# If the exponent (λ−1)F is above this number, e^{(λ−1)F} is only used as a logarithm.
 _LARGE = 500.0
 
 
 @dataclass(frozen=True)
 class PassMoments:
-    """The threshold's part in the cost of a whole query, per neighbour and direction.
+    """The part of the threshold test in the cost of a query, for each neighbour and direction.
 
     Attributes:
-        excess: J − 1 of the coin alone, [4, *v.shape] (v' = v − 1 and v + 1, forward and reverse).
-        log_weight: log of p^λ p'^{1−λ} (or p'^λ p^{1−λ}) of an answer, of the same shape.
+        excess: the excess moment J − 1 of the test alone, [4, *v.shape]: for v' = v − 1 and v' = v
+            + 1, forward and reverse.
+        log_weight: log p^λ p'^{1−λ} (forward) or log p'^λ p^{1−λ} (reverse) for the event that the
+            test passes, [4, *v.shape].
         order: the Rényi order λ.
     """
 
@@ -50,16 +55,16 @@ class PassMoments:
     order: float
 
     def take(self, index: NDArray[np.int64]) -> PassMoments:
-        """Return the moments of the scores with these indices."""
+        """Return the moments at the scores with these indices."""
         return PassMoments(self.excess[:, index], self.log_weight[:, index], self.order)
 
 
 def pass_moments(
     v: Floats, *, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
-    """Return the four (neighbour, direction) cases of one threshold test at scores v, any shape.
+    """Return the moments of a threshold test at scores v, for both neighbours and directions.
 
-    A neighbour moves v by at most `moved` ≥ 1 votes.
+    The array v has any shape. A neighbour moves v by at most `moved` ≥ 1 votes.
     """
     margins = ((v + step - threshold) / sigma for step in (0, -moved, moved))
     here, below, above = ((log_ndtr(x), log_ndtr(-x)) for x in margins)
@@ -77,14 +82,14 @@ def pass_moments(
 def cell_moments(
     low: Floats, *, width: float, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
-    """Return upper bounds on `pass_moments` over whole cells low ≤ v ≤ low + width of real scores.
+    """Return upper bounds on the moments of a threshold test over cells low ≤ v ≤ low + width.
 
-    The maximum over whole scores is too small for real scores (for T = 8, σ1 = 1, λ = 3 the largest
-    cost is 1.0783, but at whole v it is 1.0605). So each cell is cut into pieces of length h. If
-    the derivative of a function stays in [D⁻, D⁺] on a piece, the function is at most the larger of
-    its two end values plus h(D⁺ − D⁻)/4. The parts of a moment are e^A with A = λ log Φ(±x) − (λ−1)
-    log Φ(±x'). Because the hazard φ/Φ decreases, the ends of a piece bound the derivatives of A,
-    and so the derivatives of e^A and of the sum of the parts.
+    If a score v may be any real number, the maximum over whole numbers v is too small: for T = 8,
+    σ1 = 1, λ = 3 the largest cost is 1.0783, but at whole v it is 1.0605. So each cell is cut into
+    pieces of length h. If the derivative of a function stays in [D⁻, D⁺] on a piece, the function
+    is at most the larger of its two end values plus h(D⁺ − D⁻)/4. A moment is a sum of terms e^A
+    with A = λ log Φ(±x) − (λ−1) log Φ(±x'). Because the hazard rate φ/Φ decreases, its values at
+    the ends of a piece bound the derivatives of A, of e^A, and of the moment.
     """
     if width == 0.0:
         return pass_moments(low, threshold=threshold, sigma=sigma, order=order, moved=moved)
@@ -114,11 +119,11 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return bounds on log e^A and on the derivative of e^A in v by piece, [..., pieces].
+    """Return bounds on A and on the derivative of e^A in v, for each piece of a cell.
 
-    The three results are an upper bound on log e^A, and a lower and an upper bound on the
-    derivative. sign·x is the margin by which the query is answered (sign 1) or not answered (sign
-    −1).
+    e^A is one term of the moment, as in `cell_moments`: that of an answer for sign 1, and that of
+    no answer for sign −1. The three results are an upper bound on A, and a lower and an upper bound
+    on the derivative of e^A, [..., pieces].
     """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)
@@ -141,7 +146,7 @@ def _larger_end(values: Floats) -> Floats:
 
 
 def _hazard(x: Floats) -> Floats:
-    """Return φ/Φ, computed through logarithms."""
+    """Return the hazard rate φ/Φ of the normal distribution, computed through logarithms."""
     return np.exp(-0.5 * x * x - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
 
 
@@ -154,10 +159,10 @@ def worst_threshold_rdp(
     real: bool = False,
     moved: int = 1,
 ) -> Floats:
-    """Return w1(λ), the largest cost f1 of the test at any votes, [orders], nats.
+    """Return w1(λ), the worst-case RDP cost of the threshold test over all votes, [orders], nats.
 
-    The maximum is over whole v = 0, …, τ. With `real` it is over all real −τ ≤ v ≤ τ, for scores
-    that are no counts. A neighbour moves v by at most `moved` ≥ 1 votes.
+    The maximum is over the counts v = 0, …, τ. With `real` the maximum is over all real numbers −τ
+    ≤ v ≤ τ, for scores that are no counts. A neighbour moves v by at most `moved` ≥ 1 votes.
     """
     low = np.arange(-teachers if real else 0, teachers + 1, dtype=np.float64)
     worst, width = np.empty(orders.size), 1.0 if real else 0.0
@@ -170,15 +175,15 @@ def worst_threshold_rdp(
 
 
 def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:
-    """Return ρ, the RDP cost of the threshold test and the argmax together, nats.
+    """Return ρ, the RDP cost of a threshold test and the argmax together, nats.
 
-    ρ follows from the four cases of the test and the argmax's cost, which are broadcast. The result
-    is non-decreasing in argmax_rdp.
+    ρ is the largest of the four cases of the test (two neighbours, two directions). The moments of
+    the test and the cost of the argmax are broadcast. ρ is non-decreasing in `argmax_rdp`.
 
     Args:
-        moments: moments of the test, at exact scores or as suprema over cells of scores.
-        argmax_rdp: F(z) ≥ 0, nats.
-        cap: the cost of publishing the noisy score; ρ is at most this plus F.
+        moments: the moments of the test, at single scores or as upper bounds over cells of scores.
+        argmax_rdp: F ≥ 0, the RDP cost of the argmax, nats.
+        cap: the RDP cost of publishing the noisy score, nats; ρ is at most `cap` + F.
     """
     order = moments.order
     exponent = (order - 1.0) * argmax_rdp

@@ -1,29 +1,32 @@
-"""A whole Confident query with three or more classes: the count of the test and the argmax tied.
+"""The cost of a Confident query with three or more classes, for test and argmax together.
 
-The test of max_j n_j and the argmax use the same votes: votes that shrink the gap of the argmax
-also lower the count of the test. If both were charged separately, a row would pay for the best v to
-pass the test *and* for the worst gap of the argmax. This bound takes both from one set of reachable
-histograms. The proof is in THEORY.md, 4.7.
+The test of max_j n_j and the argmax use the same votes: votes that reduce the gap of the argmax
+also reduce the count that is tested. If both steps were charged separately, a query would cost as
+if its votes were costly for the test *and* for the argmax. This module bounds the cost of both
+steps for the same votes; test and argmax are then called *tied*. The proof is in THEORY.md, section
+4.7.
 
-**One query, one ordered pair of classes.** A vote moves from a to b. Let x = n_a, y = n_b, let r be
-the largest count of the other classes, and C their largest noisy count. With v = max(x, y, r), v' =
-max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and the h of `best_of_others`,
+**One query and one ordered pair of classes.** Let a vote move from class a to class b. Let x = n_a,
+y = n_b, let r be the largest count of the other classes, and C their largest noisy count. With v =
+max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and the h of
+`best_of_others`,
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
-**Over a ball.** Fix one class f of the pair, a (which gives the vote) or b (which takes it), with
-count F; o is the other class of the pair. Within d votes the count of f is some F + i, |i| ≤ d. The
-class o and the rest then lose at most l = d − i₋ votes and gain at most g = d − i₊, so max(l, g) =
-d and i = l − g. Let S_{l,g} be t_0 after l losses and g gains among o and the rest (spread as in
-`conditional`), at the place of f moved by i. Then
+**Within a distance.** Let f be one class of the pair: a, which loses the vote, or b, which gains
+it. Let F be the count of f, and o the other class of the pair. Within d votes the count of f is F +
+i with |i| ≤ d. Then o and the other classes lose at most l = d − i₋ votes and gain at most g = d −
+i₊ votes, where i₊ and i₋ are the positive and the negative part of i. So max(l, g) = d and i = l −
+g. Let S_{l,g} be the maximum of t_0 over l losses and g gains of o and the other classes, at the
+place of f moved by i (`conditional` explains places). Then
 
   u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
 
-where the maximum is over max(l, g) = d, and over all (v, v') that are possible with F + i, a count
-of o in [o − l, o + g] and a largest count of the rest in [r − l, r + g]. At d = 0 it bounds the
-ordered pair. The bound of n' at d is at most the bound of n at d + 1. This is true of both choices
-of f, and of the smaller of the two bounds. It is not true of "f is the larger class", because this
-choice may differ between n and n'.
+where the maximum is over all l, g with max(l, g) = d, and over all (v, v') that are possible if f
+has F + i votes, o has between n_o − l and n_o + g votes, and the largest other count is between r −
+l and r + g. u_0 bounds the cost of the ordered pair. The bound of n' at d is at most the bound of n
+at d + 1. This is true for f = a, for f = b, and for the smaller of both bounds. It would not be
+true if f were always the larger class, because n and n' may have different larger classes.
 """
 
 from __future__ import annotations
@@ -61,29 +64,32 @@ from pate_cli.accounting.gaussian.conditional import (
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError
 
-# Numbers of tables, and of distributions, in memory at once; both do not change results.
+# How many numbers of tables, and of distributions, are in memory at once; both do not change
+# results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
 _MOST_PLACES = 30_000_000
 _ALONE = 2**18
-# The share of the time that the leading pairs take.
+# The share of the time that pairs of the two largest counts take.
 _LEADERS_SHARE = 0.4
-# Cells between the places of classes that are summed together.
+# Classes are summed together if their places are in the same range of this many cells.
 _SPAN = 64
-# Seconds on two cores per place of a table, cell and pair (l, g), and per side, value of j and pair
-# (l, g); and how many pairs of a row remain after those that the untied bound settles.
+# Estimated seconds on two cores: per place of a table, cell and pair (l, g); and per side, value of
+# j and pair (l, g). `_PAIRS_LEFT` estimates for how many pairs of a row the separate bounds are not
+# small enough.
 _SPREAD_SECONDS, _LAW_SECONDS, _PAIRS_LEFT = 1e-9, 8e-10, 9
 
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """The part of the threshold test in the moment of a query, in one direction.
+    """The part of the threshold test in the moment of a query, in one direction of the divergence.
 
-    The scores of neighbours are v = 0, …, τ and v' = v + step.
+    Two neighbours have the scores v = 0, …, τ and v' = v + step.
 
     Attributes:
-        excess: J − 1 of the coin alone for steps −1, 0, 1, [3, τ + 1].
-        weight: p^λ p'^{1−λ}, [3, τ + 1].
-        excess_over, weight_over: their maxima over 2^level values from v on, [levels, 3, τ + 1].
+        excess: the excess moment J − 1 of the test alone for steps −1, 0, 1, [3, τ + 1].
+        weight: p^λ p'^{1−λ}, for the event that the test passes, [3, τ + 1].
+        excess_over, weight_over: maxima of `excess` and `weight` over 2^level values from v on,
+            [levels, 3, τ + 1].
     """
 
     excess: Floats
@@ -107,14 +113,15 @@ class _Test:
         return cls(*found, *(_over_stretches(values) for values in found))
 
     def at(self, step: int, votes: Ints, moment: Floats) -> Floats:
-        """Return the query's excess moment at scores v = votes and v' = v + step.
+        """Return the excess moment of a query at scores v = `votes` and v' = v + step.
 
-        `moment` is the argmax's excess moment.
+        `moment` is the excess moment of the argmax.
         """
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
-        """Return a bound on the excess moment over low ≤ v ≤ high, 0 if there is no such v."""
+        """Return a bound on the excess moment of a query over low ≤ v ≤ high; 0 if there is no v.
+        """
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
         low, high = np.clip(low, 0, last), np.clip(high, 0, last)
@@ -127,24 +134,24 @@ class _Test:
         return np.where(some, excess + weight * moment, 0.0)
 
     def apart(self, own: Counts, top: Counts, moment: Floats) -> Floats:
-        """Return the excess moment if test and argmax are not tied, for moments [cases, distances].
+        """Return a bound on the excess moment of a query, computed separately for test and argmax.
 
         Args:
-            own: the larger count that a vote touches, [cases].
+            own: the larger count that a vote changes, [cases].
             top: the largest count of its row, [cases].
-            moment: the argmax's excess moment, [cases, distances].
+            moment: the excess moment of the argmax, [cases, distances].
         """
         distances = np.arange(moment.shape[1])
         low, high = top[:, None] - distances, top[:, None] + distances
         stay = self.over(0, low, high, moment)
         moved = np.maximum(self.over(-1, low, high, moment), self.over(1, low, high, moment))
-        # No vote that moves makes its class the largest, or moves the largest: v' = v.
+        # The vote neither makes its class the largest nor changes the largest count, so v' = v.
         below = own[:, None] + distances < low - 1
         return np.where(below, stay, np.maximum(stay, moved))
 
 
 def _over_stretches(values: Floats) -> Floats:
-    """Return maxima over 1, 2, 4, … values from each value on, up to the end, [levels, …]."""
+    """Return maxima over 1, 2, 4, … values from each value on, [levels, …]."""
     levels, width = [values], 1
     while 2 * width <= values.shape[-1]:
         wider = levels[-1].copy()
@@ -156,14 +163,14 @@ def _over_stretches(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """Classes f of pairs, and the numbers that determine their moments.
+    """Sides: a class f of a pair each, with the numbers that determine its moments.
 
     Attributes:
         own: the count of f, [sides] (votes).
-        other: the count of the pair's other class.
-        rest: the largest count of the other classes.
-        law: Pr[⌈KC⌉ = j], j descending from `top` on, [sides, laws].
-        top: the first j, in cells.
+        other: the count of the other class of the pair, [sides] (votes).
+        rest: the largest count of all classes outside the pair, [sides] (votes).
+        law: Pr[⌈KC⌉ = j] for j descending from `top` on, [sides, laws].
+        top: the largest j, in cells.
     """
 
     own: Counts
@@ -174,16 +181,16 @@ class _Sides:
 
     @classmethod
     def larger(cls, touched: Touched, others: BestOfOthers) -> _Sides:
-        """Return the larger class of each pair."""
+        """Return sides in which f is the larger class of each pair."""
         lattice = others.lattice
-        # C is above the largest of its counts by more than this only with a neglected probability.
+        # C is above `top` only with a probability so small that it is neglected.
         top = int(touched.rivals.max(initial=0)) * lattice.cells + lattice.above
         law = others.law(touched)[:, lattice.gap + lattice.above - top :]
         return cls(touched.counts[:, 0], touched.counts[:, 1], touched.rivals, law, top)
 
     @property
     def both(self) -> _Sides:
-        """Return the larger classes of all pairs, then the smaller ones."""
+        """Return these sides, followed by the sides of the same pairs with the other class as f."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),
@@ -194,19 +201,20 @@ class _Sides:
 
 
 class _Spread:
-    """Expectations of S_{l,g}, for one l after the other, from tables that are cropped.
+    """The expectations of S_{l,g}, computed from a cropped table for one l after the other.
 
-    The rows of a table are gaps and its columns places. A loss among o and the rest raises the gap
-    or the place by one; a gain lowers one of them.
+    The rows of the table are gaps and its columns are places of f. If o or one of the other classes
+    loses a cell, the gap or the place rises by one; if one of them gains a cell, the gap or the
+    place falls by one.
     """
 
     def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
-        """Start with S_{0,0} = t_0."""
+        """Start with l = 0 and the table of t_0."""
         self._cells, self._distances = lattice.cells, distances
         self._size, laws = sides.own.size, sides.law.shape[1]
         gaps = (sides.own - sides.other) * lattice.cells
         first = sides.own * lattice.cells - sides.top  # the place at the first j
-        # f moves by this many cells, and the other classes by as many.
+        # f moves by at most half of this many cells, and so do the other classes.
         halo = 2 * lattice.cells * (distances - 1)
         row = max(int(gaps.min()) - halo, -lattice.gap)
         column = max(int(first.min()) - halo, lattice.lowest)
@@ -214,7 +222,8 @@ class _Spread:
         columns = slice(column - lattice.lowest, int(first.max()) + laws + halo - lattice.lowest)
         self._table = table[rows, columns].copy()
         height, width = self._table.shape
-        # Where the count of f would be below 0 or above τ, other entries are read and not used.
+        # If the count of f would be below 0 or above τ, entries of the padding are read and not
+        # used.
         self._pad = lattice.cells * distances * (width + 1) + laws + width
         self._held = max(1, min(distances, _HELD // self._table.size))
         self._buffer = np.zeros(
@@ -228,7 +237,8 @@ class _Spread:
         order = np.lexsort((first, gaps))
         apart = (np.diff(gaps[order]) != 0) | (np.diff(first[order] // _SPAN) != 0)
         for group in np.split(order, np.flatnonzero(apart) + 1):
-            # This part of the distribution is only for larger counts of the rest.
+            # The skipped part of the distribution only matters for larger counts of the other
+            # classes.
             skip = sides.top - lattice.above - int(sides.rest[group].max()) * lattice.cells
             law, places = sides.law[group, skip:], first[group] + skip
             low = int(places.min())
@@ -238,7 +248,7 @@ class _Spread:
             self._groups.append((group, start, np.ascontiguousarray(along.T)))
 
     def lose(self) -> None:
-        """Go from S_{l,0} to S_{l+1,0}."""
+        """Replace the table S_{l,0} by S_{l+1,0}, for one more loss."""
         for _ in range(self._cells):
             table, wider = self._table, self._spare
             np.maximum(table[1:], table[:-1], out=wider[:-1])
@@ -247,9 +257,9 @@ class _Spread:
             self._table, self._spare = wider, table
 
     def expected(self, losses: int) -> Floats:
-        """Return the means E_C S_{l,g} for l losses and g = 0, …, distances − 1 gains, [sides, g].
+        """Return the means E_C S_{l,g} for l = `losses` and each g = 0, 1, … gains, [sides, g].
 
-        S_{l,g} is read at f's place moved by l − g.
+        S_{l,g} is read at the place of f moved by l − g votes.
         """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
@@ -272,7 +282,11 @@ class _Spread:
             np.maximum(wider[:, 1:], table[:, :-1], out=wider[:, 1:])
 
     def _collect(self, out: Floats, moved: int) -> None:
-        """Add up one line of each table in the buffer: f has moved by `moved`, moved − 1, …."""
+        """Write the means of all tables in the buffer to `out`.
+
+        The place of f is moved by `moved` votes in the first table, and by one vote less in each
+        further table.
+        """
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
         strides = (item * (self._table.size - diagonal), item)
@@ -284,8 +298,8 @@ class _Spread:
                 writeable=False,
             )
             wide = lines.astype(np.float64)
-            # Some libraries share products above this size among threads, which slows two threads
-            # that run at the same time.
+            # Some libraries divide larger products among threads, which is slower if two threads do
+            # this at the same time.
             few = max(1, _ALONE // wide.size)
             for first in range(0, group.size, few):
                 some = slice(first, first + few)
@@ -294,7 +308,7 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Reach:
-    """Bounds on the counts of o and of the rest, given the count of f, [sides, g] each (votes)."""
+    """Bounds on the count of o and on the largest other count, given the count of f, [sides, g]."""
 
     own: Ints
     other_low: Ints
@@ -318,44 +332,45 @@ class _Reach:
         )
 
     def giving(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query in which f gives a vote to o."""
+        """Return the largest excess moment of a query if a vote moves from f to o, [sides, g]."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
-        # v is the count of f and v' is v − 1, if no other count is near.
+        # v is the count of f, and v' = v − 1, if all other counts can be small enough.
         alone = (self.other_low <= own - 2) & (self.rest_low <= own - 1)
         worst = np.where(alone, test.at(-1, here, moment), 0.0)
-        # v' = v: the largest count is in the rest, or o has it after the vote. Pr[pass] rises with
-        # v.
+        # v' = v, if the largest count is that of another class than f and o, or is that of o after
+        # the vote. The test passes more often for larger v.
         by_rest = (self.rest_high > own) & (self.other_low < self.rest_high)
         tied = (self.rest_low <= own) & (own <= self.rest_high) & (self.other_low < own)
         behind = (self.other_low < own) & (own <= self.other_high + 1) & (self.rest_low <= own)
         votes = np.where(by_rest, np.clip(self.rest_high, 0, last), here)
         same = np.where(by_rest | tied | behind, test.at(0, votes, moment), 0.0)
-        # v is the count of o, and v' is v + 1.
+        # v is the count of o, and v' = v + 1.
         low = np.maximum(np.maximum(own, self.other_low), self.rest_low)
         found = np.maximum(np.maximum(worst, same), test.over(1, low, self.other_high, moment))
         return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query in which f takes a vote from o."""
+        """Return the largest excess moment of a query if a vote moves from o to f, [sides, g]."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         most = (self.other_low <= own) & (self.rest_low <= own)
         worst = np.where(most, test.at(1, here, moment), 0.0)
-        # v' = v: the largest count is in the rest, or o had it and f has it after the vote.
+        # v' = v, if the largest count is that of another class than f and o, or is that of o before
+        # the vote and of f after it.
         by_rest = (self.rest_high > own) & (self.other_low <= self.rest_high)
         passed = (self.other_low <= own + 1) & (own < self.other_high) & (self.rest_low <= own + 1)
         votes = np.clip(np.where(by_rest, self.rest_high, own + 1), 0, last)
         same = np.where(by_rest | passed, test.at(0, votes, moment), 0.0)
-        # v is the count of o, and v' is v − 1.
+        # v is the count of o, and v' = v − 1.
         low = np.maximum(np.maximum(own + 2, self.other_low), self.rest_low + 1)
         found = np.maximum(np.maximum(worst, same), test.over(-1, low, self.other_high, moment))
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query if a vote is added to f or withdrawn from it.
+        """Return the largest excess moment of a query if f has a vote more or less, [sides, g].
 
-        The class o is in the rest.
+        There is no class o: it is one of the other classes.
         """
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
@@ -372,7 +387,7 @@ class _Reach:
 
 @dataclass(frozen=True, eq=False)
 class _TiedQuery:
-    """Everything about a query that is the same for all rows. It is public.
+    """Everything about a query that is the same for all rows; public.
 
     Attributes:
         lattice: the lattice of counts and of C.
@@ -380,7 +395,7 @@ class _TiedQuery:
         balls: t_d of the argmax alone.
         test: the test.
         distances: the number of distances.
-        enough: the largest excess moment that the argmax can have.
+        enough: the largest excess moment that the argmax can have, whatever the votes are.
         progress: see `tied_rdp`.
     """
 
@@ -395,11 +410,11 @@ class _TiedQuery:
     progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
-        """Return an argmax's excess moments within these distances, errors included."""
+        """Return excess moments of the argmax with errors added, and at most `enough`."""
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Return excess moments if test and argmax are not tied together, [cases, distances]."""
+        """Return excess moments, computed separately for test and argmax, [cases, distances]."""
         found = np.empty((len(touched), self.distances))
         for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
             moment = self.balls.expected(some, others)
@@ -411,27 +426,28 @@ class _TiedQuery:
         return found
 
     def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return the largest excess moment of either order of each pair, [cases, distances].
+        """Return the largest excess moment of a vote within each pair, [cases, distances].
 
         Args:
-            touched, others: the pairs, and C of their rows.
-            share: the share of the work that this call is.
+            touched, others: the pairs, and the distributions of C in their rows.
+            share: which share of all work this call does.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
             part = share * at.size / len(touched)
             gives, takes = self._kinds(_Sides.larger(some, others).both, part)
-            # Either the larger class gives or the smaller one does; both choices of f are bounds.
+            # A vote moves from the larger class to the smaller one, or the other way. Each
+            # direction has two bounds, one for each choice of f.
             down = np.minimum(gives[: at.size], takes[at.size :])
             up = np.minimum(gives[at.size :], takes[: at.size])
             found[at] = np.maximum(down, up)
         return found
 
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return a bound on the largest excess moment of each pair, [cases, distances].
+        """Return a faster bound on the largest excess moment of each pair, [cases, distances].
 
-        The larger class of a pair stands for f. The bound is at least the result of `pairs`, and
-        takes half the time.
+        This bound only uses the larger class of each pair as f. The bound is at least the result of
+        `pairs`, and takes half the time.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
@@ -442,7 +458,7 @@ class _TiedQuery:
         return found
 
     def _kinds(self, sides: _Sides, share: float) -> tuple[Floats, Floats]:
-        """Return the largest excess moments if f gives a vote, and if f takes one."""
+        """Return the largest excess moments if f loses a vote, and if f gains a vote."""
         stopped = threading.Event()
         part = share / (2 * self.distances)
         of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
@@ -450,8 +466,8 @@ class _TiedQuery:
             try:
                 gives, takes = both.map(of_kind, (True, False))
             except BaseException:
-                # The threads end before the error goes on; after an interruption, once their step
-                # is done.
+                # Both threads end before the error is raised again. After an interruption, each
+                # thread still completes its current step.
                 stopped.set()
                 raise
         return gives, takes
@@ -459,7 +475,7 @@ class _TiedQuery:
     def _of_kind(
         self, sides: _Sides, gives: bool, *, share: float, stopped: threading.Event
     ) -> Floats:
-        """Return the largest excess moment if f gives a vote, or takes one, [sides, distances]."""
+        """Return the largest excess moment if f loses or gains a vote, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
@@ -476,9 +492,10 @@ class _TiedQuery:
         return worst
 
     def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Return the largest excess moment of a vote that is added to a class f or withdrawn.
+        """Return the largest excess moment if a vote is added to one class f, or withdrawn from it.
 
-        The computation is that for pairs, without a class o: C is the best of all other classes.
+        The computation is like that for pairs, but without a class o: C is the largest noisy count
+        of all classes except f.
         """
         lattice, gains = self.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
@@ -507,7 +524,8 @@ class _TiedQuery:
 def _add(found: Floats, losses: int, worst: Floats) -> None:
     """Raise `worst` to the largest excess moment at each distance d = max(l, g).
 
-    `found` has the results for l losses and 0, 1, … gains. Both arrays are [cases, distances].
+    `found` has the results for l = `losses` and g = 0, 1, … gains. Both arrays are [cases,
+    distances].
     """
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
@@ -527,24 +545,26 @@ def tied_rdp(
 ) -> Floats:
     """Return the RDP cost of a Confident-GNMax query at the worst votes within distance d.
 
-    The cost covers threshold and answer together. For neighbours n and n' (a vote moved, added or
-    withdrawn) the result at d = 0 bounds D_λ(M(n) ‖ M(n')), and the result of n' at d is at most
-    the result of n at d + 1.
+    The cost is that of the threshold test and the answer together. Let n' be a neighbour of n, with
+    one vote moved, added or withdrawn. Then the result for n at d = 0 bounds D_λ(M(n) ‖ M(n')), and
+    the result for n' at d is at most the result for n at d + 1.
 
     Args:
-        counts: integer histograms [rows, classes], classes ≥ 3 in any order, of at most τ votes.
-        teachers: τ (public), which with σ, λ and the number of classes fixes the lattice.
+        counts: integer histograms [rows, classes] of at most τ votes each, with at least 3 classes
+            in any order.
+        teachers: τ (public); τ, σ, λ and the number of classes determine the lattice.
         sigma: standard deviation σ2 of the noise on each count of the argmax, > 0 (votes).
         threshold: T, finite (votes).
         sigma_threshold: standard deviation σ1 of the noise on the largest count, > 0 (votes).
         order: Rényi order λ > 1.
-        distances: ascending d ≥ 0, [distances] (votes).
-        argmax_cap: a bound on the argmax of any votes, such as `worst_argmax_rdp` (nats).
-        progress: called with shares of the work, which add up to 1, from two threads.
+        distances: d ≥ 0 in ascending order, [distances] (votes).
+        argmax_cap: a bound on the cost of the argmax whatever the votes are, such as
+            `worst_argmax_rdp` (nats).
+        progress: called from two threads with shares of the work, which add up to 1.
 
     Returns:
-        [distances, rows] in nats, non-decreasing in d, at most λ/(2σ1²) + min(argmax_cap, λ/σ2²).
-        If λ(λ−1)/σ2² > 500, the result is this number.
+        [distances, rows] in nats, non-decreasing in d, and at most λ/(2σ1²) + min(argmax_cap,
+        λ/σ2²). If λ(λ−1)/σ2² > 500, the result is equal to this largest number.
 
     Raises:
         ParameterError: the lattice is too large (`check_conditional_size`, `check_tied_size`).
@@ -578,7 +598,7 @@ def tied_rdp(
         # A vote between the two largest counts is nearly always the worst.
         share = len(part) / rows
         found[:] = query.pairs(leaders, others, _LEADERS_SHARE * share)
-        # The untied bound, or the bound with the larger class for f, settles most other pairs.
+        # For most other pairs, a faster bound already shows that they do not cost more.
         left = _above(pairs, query.untied(pairs, others), found)
         tied = query.by_larger(left, others, (1.0 - _LEADERS_SHARE) * share)
         left = _above(left, tied, found)
@@ -591,15 +611,15 @@ def tied_rdp(
 
 
 def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
-    """Return the cases whose bound exceeds the result for their row."""
+    """Return the cases whose bound exceeds the largest moment found for their row."""
     return touched.take(np.flatnonzero((bound > found[touched.rows]).any(axis=1)))
 
 
 def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
-    """Refuse sizes for which `tied_rdp` might need more memory than `conditional_rdp`.
+    """Raise ParameterError if `tied_rdp` might need too much memory for some histograms.
 
     Raises:
-        ParameterError: a table is too large to be in memory a few times.
+        ParameterError: a table is too large to have a few copies in memory.
     """
     if overflows(sigma=sigma, order=order):
         return

@@ -1,22 +1,24 @@
 """The cost of one noisy argmax as a function of a single score: the two-tail bound F.
 
-**Setting.** M(n) is the argmax of n + N(0, σ²I). Moving one vote moves the noisy histogram by a
-vector of length √2. So (M(n), M(n')) is a post-processing of (N(0, 1), N(μ, 1)), μ = √2/σ, and
-there is a function κ(x) = Pr[the outcome is not i* | x] with E κ = q = Pr[M(n) ≠ i*].
+**Setting.** M(n) is the argmax of n + N(0, σ²I), and i* is the plurality of n. A moved vote shifts
+the noisy histogram by a vector of length √2. So (M(n), M(n')) is a post-processing of (N(0, 1),
+N(μ, 1)) with μ = √2/σ, and there is a function κ(x) = Pr[the outcome is not i* | x] with E κ = q =
+Pr[M(n) ≠ i*].
 
-**Bound** (THEORY.md, section 5). a^λ b^{1−λ} is jointly convex and homogeneous, so the losing
-outcomes together contribute at most ∫ κ φ^λ φ_μ^{1−λ}. The winner contributes (1−q)^λ (1−Q)^{1−λ}
-with Q = ∫ κ φ_μ. The sum is convex in κ. A maximiser κ also maximises the linearised sum, whose
-superlevel sets are the outside of an interval. So the worst κ is the indicator of two tails with
-masses q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
+**Bound** (THEORY.md, section 5). a^λ b^{1−λ} is jointly convex and homogeneous in (a, b), so all
+outcomes except i* together contribute at most ∫ κ φ^λ φ_μ^{1−λ} to the moment. The outcome i*
+contributes (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. The sum of both is convex in κ. A κ that maximises
+the sum also maximises its linearisation, whose superlevel sets are the outside of an interval. So
+the worst κ is the indicator of two tails with probabilities q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ
+− 1, E = λ c μ² / 2:
 
   forward  J = max_{q1} (1−q)^λ (1−Q)^{−c} + e^E [Φ(z1 + cμ) + Φ(z2 − cμ)],
   reverse  J = max_{q1} (1−Q)^λ (1−q)^{−c} + e^E [Φ(z1 − λμ) + Φ(z2 + λμ)],
   Q = Φ(z1 − μ) + Φ(z2 + μ),     F = min(log J / c, λ/σ²).
 
-This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Learning with PATE"
-(ICLR 2018). It needs none of the theorem's conditions, and is about 2.4 times smaller on real
-votes.
+The bound F replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Learning with
+PATE" (ICLR 2018). F needs none of the conditions of the theorem, and is about 2.4 times smaller on
+real votes.
 """
 
 from __future__ import annotations
@@ -30,42 +32,44 @@ from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 
-# The maximum over q1 is sought on a grid in logit(q1/q), both ends included, then by parabolas in
-# the two cells around the best node. The search ends when a concave function can gain no more than
-# this share of its value. Concavity is observed and not proven. RELATIVE_SLACK is a hundred times
-# as much.
+# The code searches the maximum over q1 on a grid of logit(q1/q), and then by parabolas in the two
+# cells around the best node. The search ends when a concave function can grow by no more than the
+# share _LEFT. That the function is concave was observed, but is not proven. So RELATIVE_SLACK,
+# which is a hundred times larger, is added to the result.
 _LEFT = 1e-8
 RELATIVE_SLACK = 1e-6
 _GOLDEN = (3.0 - np.sqrt(5.0)) / 2.0
-# Nodes of q1 in logit(q1/q), each with its negative, and both ends.
+# The nodes of the grid of logit(q1/q), symmetric about 0, with both infinite ends.
 _SHARES = np.concatenate(([-np.inf], np.arange(-32.0, 33.0, 2.0), [np.inf]))
-# Thirteen probes are nearly always enough; all are used if rounding hides which of two values is
-# higher. To compare settings 4 probes are enough, at most 1e-4 of F below the maximum in all
-# trials.
+# The largest numbers of probes of a search. Thirteen probes are nearly always enough; more are only
+# used if rounding hides which of two values is higher. To compare settings 4 probes are enough: in
+# all trials their result was at most 1e-4 of F below the maximum.
 _PROBES, _FEW_PROBES = 60, 4
-# No probe is closer to the best than this share of the longer cell, so that both cells shrink.
+# No probe is closer to the best point than this share of the longer cell, so that both cells
+# shrink.
 _LEAST_STEP = 0.1
 
-# Relative error of every term of J − 1, divided by 1 + |its logarithm|: 8 units in the last place
-# for log_ndtr, ndtri_exp and exp together. With much noise the terms cancel: at σ = 5e5 the
-# relative error of the sum is 7e-5, far above the slack of the search.
+# The relative rounding error of a term of J − 1 is at most this number times 1 + |the logarithm of
+# the term|: 8 units in the last place for log_ndtr, ndtri_exp and exp together. With much noise the
+# terms nearly cancel: at σ = 5e5 the relative error of their sum is 7e-5, which is far above
+# RELATIVE_SLACK.
 _ROUNDING = 8.0 * 2.0**-52
 
-# Beyond this exponent, or if 1 − Q is this small, J − 1 cannot be trusted in float64, and the
-# data-independent λ/σ² (Proposition 8) is returned instead.
+# If an exponent is larger than _MAX_EXPONENT, or 1 − Q smaller than 1e-12, float64 cannot represent
+# J − 1 well enough, and the result is the data-independent bound λ/σ² (Proposition 8).
 _MAX_EXPONENT = 600.0
 _MIN_LOG_STAY = np.log(1e-12)
-# Logarithms of terms are cut off here, where e^_MAX_EXPONENT times the term is 0 already: −∞ would
-# make the bound on the rounding error NaN.
+# Logarithms of terms are raised to at least this number, because −∞ would make the bound on the
+# rounding error NaN. Even after multiplication by e^_MAX_EXPONENT, such a term is 0.
 _LEAST_LOG = -1e4
 _CHUNK = 512
 _REVERSE = (False, True)
 
 
 def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) -> Floats:
-    """Return e^offset (e^first + e^second), written over `first`.
+    """Return e^offset (e^first + e^second), which is written over `first`.
 
-    A bound on the error that rounding of the logarithms causes is written over `second`.
+    A bound on the rounding error of the result is written over `second`.
     """
     one, other = (np.maximum(log, _LEAST_LOG, out=log) + offset for log in (first, second))
     for term, log in ((one, first), (other, second)):
@@ -80,15 +84,15 @@ def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) 
 
 @dataclass(frozen=True)
 class _Split:
-    """Losing mass split into two tails: the numbers that depend neither on order nor on direction.
+    """The probability q split into two tails, with numbers for all orders and directions.
 
     Attributes:
-        z1, z2: Φ⁻¹ of the tail masses q·expit(share) and q·expit(−share).
+        z1, z2: Φ⁻¹ of the probabilities q·expit(share) and q·expit(−share) of the two tails.
         log_keep: log(1 − q).
         log_keep_moved: log(1 − Q).
         size: |log(1 − q)| + |log(1 − Q)|.
-        moved_error: the rounding error of Q, as a share of 1 − Q.
-        lost: where 1 − Q is so small that nothing can be trusted.
+        moved_error: the rounding error of Q, divided by 1 − Q.
+        lost: where 1 − Q is so small that no result can be trusted.
     """
 
     z1: Floats
@@ -101,19 +105,19 @@ class _Split:
 
     @classmethod
     def at(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
-        """Split every score at its share."""
+        """Split the probability q of every score at its share."""
         z1, z2 = ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
         return cls.of(z, z1, z2, mu)
 
     @classmethod
     def on_nodes(cls, z: Floats, log_q: Floats, mu: float) -> _Split:
-        """Split every score at all nodes, [scores, nodes]."""
+        """Split the probability q of every score at all nodes of the grid, [scores, nodes]."""
         z1 = ndtri_exp(log_q[:, None] + log_expit(_SHARES))
         return cls.of(z[:, None], z1, z1[:, ::-1], mu)
 
     @classmethod
     def of(cls, z: Floats, z1: Floats, z2: Floats, mu: float) -> _Split:
-        """Make a split from the ends of the tails."""
+        """Return the split with these ends of the tails."""
         moved, moved_error = log_ndtr(z1 - mu), log_ndtr(z2 + mu)
         moved = _sum_of_exp(moved, moved_error)
         log_keep = log_ndtr(-z)
@@ -125,16 +129,16 @@ class _Split:
         return cls(z1, z2, log_keep, log_keep_moved, size, moved_error, lost)
 
     def part(self, some: slice) -> _Split:
-        """Return the values of some of the scores."""
+        """Return the split for some of the scores."""
         return _Split(*(values[some] for values in vars(self).values()))
 
 
 def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
-    """Return J − 1 at one split of the losing mass, or slightly more; +inf if float64 overflows.
+    """Return the excess moment J − 1 at one split of q, rounded up; +inf if float64 overflows.
 
-    It is computed as expm1 of the winner's log moment plus the (positive) losing moment, so that
-    the relative precision is good down to the smallest normal q. A bound on the rounding error is
-    added. Most steps are in place, because new memory would take as long again.
+    J − 1 is expm1 of the log moment of the plurality, plus the positive moments of both tails. So
+    the relative precision is good even for the smallest normal q. A bound on the rounding error is
+    added. Most steps write over their input, because allocating new memory would double the time.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
@@ -151,7 +155,7 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
         log_ndtr(far, out=far)
         total = _sum_of_exp(near, far, offset=exponent)
         total += winner
-        total += far  # this is the error of the losers
+        total += far  # `far` is now the rounding error of the tails
         argument_error = _ROUNDING * (order + c) * split.size
         argument_error += weight * split.moved_error
         winner += 1.0
@@ -164,9 +168,10 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 def _maximise(
     z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int, larger: bool
 ) -> Floats:
-    """Return max over q1 of J − 1, [directions, orders, scores], for scores split at all nodes.
+    """Return the maximum of J − 1 over q1, [directions, orders, scores].
 
-    With `larger`, the smaller of the two directions may be too low.
+    `on_nodes` has the scores split at all nodes of the grid. With `larger`, the result of the
+    smaller direction may be too low.
     """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))
@@ -177,10 +182,12 @@ def _maximise(
             at = np.clip(top + step, 0, _SHARES.size - 1)
             near[side, row] = on_grid[np.arange(z.size), at]
     found = around[1].copy()
-    # The infinite ends are exact already, and everything beyond the last nodes is negligible.
+    # A maximum at an infinite end needs no search, and everything beyond the last finite nodes is
+    # negligible.
     wanted = (best > 1) & (best < _SHARES.size - 2) & np.isfinite(found)
     if larger:
-        # On equally spaced nodes a concave function rises by no more than it fell.
+        # Between equally spaced nodes a concave function rises by at most as much as it fell on the
+        # other side.
         with np.errstate(invalid="ignore"):
             wanted &= 2.0 * found - np.minimum(around[0], around[2]) > found[::-1]
     inside = np.nonzero(wanted)
@@ -207,24 +214,25 @@ def _maximise(
 def _climbed(
     at: Callable[[Floats, NDArray[np.intp]], Floats], x: Floats, f: Floats, *, probes: int
 ) -> Floats:
-    """Return local maxima of many functions, from below, by probes at the vertices of parabolas.
+    """Return lower bounds on local maxima of many functions, by probes at vertices of parabolas.
 
-    If vertices do not shrink the longer cell, it is cut by golden section (Chandrupatla, An
-    efficient quadratic fit-sectioning algorithm for minimization without derivatives, 1998).
+    If the vertices do not make the longer cell shorter, the cell is cut by golden section
+    (Chandrupatla, An efficient quadratic fit-sectioning algorithm for minimization without
+    derivatives, 1998).
 
     Args:
-        at: evaluates the functions with these indices at these places.
-        x: ascending, [3, functions]; the middle is the highest of the three.
-        f: the values at x.
+        at: evaluates the functions with the given indices at the given points.
+        x: three ascending points of each function, [3, functions]; the function is largest at the
+            middle one.
+        f: the values of the functions at x, [3, functions].
         probes: the largest number of probes for each function.
     """
     highest, active, vertex = f[1].copy(), np.arange(x.shape[1]), x[1]
     for _ in range(probes):
         cells = np.abs(x[::2] - x[1])
-        with np.errstate(invalid="ignore"):  # an infinite value is high enough
+        with np.errstate(invalid="ignore"):  # no search is needed for an infinite value
             falls = (f[1] - f[::2]) / cells
-            # A concave function lies below the lines through two of its points, beyond these
-            # points.
+            # Beyond two of its points, a concave function lies below the line through them.
             more = (falls * cells[::-1]).max(axis=0) > _LEFT * np.abs(f[1])
         if not more.any():
             break
@@ -241,7 +249,7 @@ def _climbed(
         seen = at(probe, active)
         x = np.stack([x[0], np.minimum(x[1], probe), np.maximum(x[1], probe), x[2]])
         f = np.stack([f[0], np.where(above, f[1], seen), np.where(above, seen, f[1]), f[2]])
-        # The higher of the two inner points becomes the middle.
+        # The higher of the two inner points becomes the new middle.
         upper = f[2] > f[1]
         x, f = (np.where(upper, each[1:], each[:-1]) for each in (x, f))
         highest[active] = f[1]
@@ -251,14 +259,16 @@ def _climbed(
 def two_tail_rdp_directions(
     z: Floats, *, sigma: float, orders: Floats, probes: int = _PROBES, larger: bool = False
 ) -> Floats:
-    """Return the bound F in both directions.
+    """Return the two-tail bound on the RDP cost of a noisy argmax, in each direction.
 
     Args:
-        z: scores Φ⁻¹(q), any shape; −inf means a certain winner and costs nothing.
+        z: scores Φ⁻¹(q), any shape; a score of −inf means that the plurality always wins, and costs
+            nothing.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
         probes: the largest number of probes for each maximum.
-        larger: only the larger direction is needed, and the other may be too low.
+        larger: the caller only needs the larger direction, so the result of the smaller direction
+            may be too low.
 
     Returns:
         [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on D_λ(M(n)
@@ -277,17 +287,18 @@ def two_tail_rdp_directions(
         some = flat[part]
         on_nodes = _Split.on_nodes(some, log_ndtr(some), mu)
         excess = _maximise(some, on_nodes, orders[tame], mu, probes=probes, larger=larger)
-        # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is a rounding error.
+        # J bounds e^{(λ−1)D}, so it is at least 1; a negative J − 1 is a rounding error.
         bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
         result[:, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
     return result.reshape(2, orders.size, *scores.shape)
 
 
 def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False) -> Floats:
-    """Return F(z), the larger of the two directions of :func:`two_tail_rdp_directions`.
+    """Return the two-tail bound F(z) on the RDP cost of a noisy argmax, for both directions.
 
-    The result is non-decreasing in z up to the search slack, [orders, *z.shape], nats. With `rough`
-    it is a faster approximation for comparing settings, and not a bound.
+    The result is [orders, *z.shape], in nats. It is non-decreasing in z, up to the relative error
+    RELATIVE_SLACK of the search. With `rough` the result is a faster approximation for comparing
+    settings, and no bound.
     """
     probes = _FEW_PROBES if rough else _PROBES
     sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)

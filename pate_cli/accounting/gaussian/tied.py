@@ -120,8 +120,7 @@ class _Test:
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
-        """Return a bound on the excess moment of a query over low ≤ v ≤ high; 0 if there is no v.
-        """
+        """Return a bound on the excess moment of a query over low ≤ v ≤ high; 0 without any v."""
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
         low, high = np.clip(low, 0, last), np.clip(high, 0, last)

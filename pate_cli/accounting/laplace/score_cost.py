@@ -1,50 +1,53 @@
-"""The cost of one Laplace noisy argmax as a function of a single score, in both directions.
+"""The RDP cost of one Laplace noisy argmax as a function of a single score, in both directions.
 
 **Any number of classes** (`laplace_max_rdp`). M(n), the argmax of n + Lap(b) per class, is ε0-DP
 with ε0 = 2/b. So for neighbours the pair (P, Q) = (M(n), M(n')) is a post-processing of randomised
 response (p, q') on {0, 1} with p = (P0, P1), q' = (P1, P0), P0 = 1/(1 + e^{−ε0}), P1 = 1/(1 +
-e^{ε0}) (Kairouz, Oh and Viswanath 2015, "The Composition Theorem for Differential Privacy"). That
-is, there is a kernel with P_i = Σ_x κ_i(x) p(x), Q_i = Σ_x κ_i(x) q'(x). Let i* be the plurality of
-n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = Σ κ q'.
+e^{ε0}) (Kairouz, Oh and Viswanath 2015, "The Composition Theorem for Differential Privacy"). So
+there is a kernel κ_i(x) with P_i = Σ_x κ_i(x) p(x) and Q_i = Σ_x κ_i(x) q'(x). Let i* be the
+plurality of n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = Σ κ q'.
 
-**The bound** in the forward direction (D_λ(P ‖ Q)). a^λ b^{1−λ} is jointly convex and homogeneous,
-so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ q'(x)^{1−λ}. Summed over the losers this gives
+**The bound** in the forward direction (D_λ(P ‖ Q)). a^λ b^{1−λ} is jointly convex and homogeneous
+in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ q'(x)^{1−λ}. With this inequality for all i except
+i*,
 
   Σ_i P_i^λ Q_i^{1−λ} ≤ J(κ) = (1−q)^λ (1−Q)^{1−λ} + Σ_x κ(x) p(x)^λ q'(x)^{1−λ}.
 
 At fixed q the first term is convex in Q, so J is convex in κ, and κ lies on the segment {κ ∈ [0,
-1]²: Σ κ p = q}. So the maximum is at one of the ends of the segment. Each end fills one point
-first, with k_a = min(1, q/a) for a ∈ {P0, P1}, and the other with k_b = (q − k_a a)/b, b = 1 − a:
+1]²: Σ κ p = q}. So the maximum of J is at one of the two ends of the segment. At an end, κ is as
+large as possible for one point, k_a = min(1, q/a) with a ∈ {P0, P1}, and κ is k_b = (q − k_a a)/b
+for the other point, with b = 1 − a:
 
   forward  J = (1−q)^λ (1−Q)^{1−λ} + k_a a^λ b^{1−λ} + k_b b^λ a^{1−λ},   Q = k_a b + k_b a,
   reverse  J = (1−Q)^λ (1−q)^{1−λ} + k_a b^λ a^{1−λ} + k_b a^λ b^{1−λ},
 
-The reverse direction follows in the same way, because its first term is also convex in Q. F(q) =
-log(max J)/(λ−1). Each J is the moment of a three-outcome distribution. So *some* ε0-DP mechanism
-attains the bound, and the code computes it as the Rényi divergence of this mechanism.
+The reverse direction has the same proof, because its first term is also convex in Q. The cost is
+F(q) = log(max J)/(λ−1). Each J is the moment of two distributions on three outcomes. So *some*
+ε0-DP mechanism attains the bound, and the code computes the Rényi divergence of this mechanism.
 
-F is non-decreasing in q. Given κ with mass q and q < r ≤ 1, there is κ' ≥ κ with mass r. The winner
-keeps w' = 1 − κ' of w = 1 − κ, and a^λ b^{1−λ} is subadditive, so (Σ w p)^λ (Σ w q')^{1−λ} ≤ (Σ w'
-p)^λ (Σ w' q')^{1−λ} + (Σ Δ p)^λ (Σ Δ q')^{1−λ} with Δ = κ' − κ. The last term is at most Σ Δ p^λ
-q'^{1−λ}, so J(κ) ≤ J(κ'). Hence F is sound with an upper bound on q, and F(q) ≤ F(1), the
-divergence of randomised response, which is the worst ε0-DP mechanism.
+F is non-decreasing in q, by the following proof. For κ with Σ κ p = q and q < r ≤ 1, there is κ' ≥
+κ with Σ κ' p = r. Let w = 1 − κ and w' = 1 − κ'. a^λ b^{1−λ} is subadditive, so (Σ w p)^λ (Σ w
+q')^{1−λ} ≤ (Σ w' p)^λ (Σ w' q')^{1−λ} + (Σ Δ p)^λ (Σ Δ q')^{1−λ} with Δ = κ' − κ. The last term is
+at most Σ Δ p^λ q'^{1−λ}, so J(κ) ≤ J(κ'). Hence F at an upper bound on q is an upper bound on the
+cost, and F(q) ≤ F(1), the divergence of randomised response, which is the worst ε0-DP mechanism.
 
-This replaces Theorem 3 of "Semi-supervised Knowledge Transfer" (ICLR 2017), which bounds the
-forward direction only. In the reverse direction LNMax exceeds that bound, without limit as b
-shrinks (467-fold at b = 0.3).
+F replaces Theorem 3 of "Semi-supervised Knowledge Transfer" (ICLR 2017), which only bounds the
+forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3, by any
+factor if b is small enough (467-fold at b = 0.3).
 
-**Within a cell of scores** (`cell_bounds`) the cost can rise only by a bounded amount. The setting
-is that of `accounting.gaussian.cone_excess`: outcomes with g_i = log P_i at scores z and r_i =
+**Within a cell of scores** (`cell_bounds`) the cost can only rise by a bounded amount. The notation
+is that of `accounting.gaussian.cone_excess`: each outcome i has g_i = log P_i at scores z, r_i =
 g_i(z) − g_i(z + δ), and
 
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
-The noise is Laplace of scale 1 on every score (THEORY.md, 9.4). Then g_i is concave. Each first
-partial derivative of g_i is between −1 and 1 and of one sign. Each second one along an axis is in
-[−2, 0]. Third ones are at most 8, except where a score is 0, where second ones jump. Hence |g_kl| ≤
-2, |r_i| ≤ |δ|₁, and each partial derivative of r_i is at most min(2|δ|₁, 1). Take any step d of at
-most h along each of n axes, and let B = 2n²h². Let B' = min(8n²h²|δ|₁, B) if no score of the cell
-passes 0 on the way from z to z + δ, else B' = B. Then
+The noise on every score is Laplace noise of scale 1 (THEORY.md, 9.4). Then g_i is concave. Each
+first partial derivative of g_i is between −1 and 1 and has the same sign everywhere. Each second
+derivative along an axis is in [−2, 0]. Third derivatives are at most 8, except where a score is 0
+and second derivatives jump. Hence |g_kl| ≤ 2, |r_i| ≤ |δ|₁, and each partial derivative of r_i is
+at most min(2|δ|₁, 1). Let d be a step from the centre of at most h along each of n axes, and let B
+= 2n²h². Let B' = min(8n²h²|δ|₁, B) if no score of the cell passes 0 on the way from z to z + δ;
+otherwise let B' = B. Then
 
   P_i ≤ P_i(z0) e^{h|∇g_i(z0)|₁},   |g'| ≤ G = min(h|∇g_i(z0)|₁ + B, nh),   g'' ≤ 0,   |r''| ≤ B',
   |r'| ≤ R = min(h|∇r_i(z0)|₁ + B', nh·min(2|δ|₁, 1)),   and r_i moves by at most R,
@@ -54,24 +57,26 @@ and f is at most the smallest of
   Σ P_i χ,   f(z0) + h|∇f(z0)|₁ + ½ Σ P_i [χG² + 2|χ'|GR + χ''R² + B'|χ'|],
   max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cB'/2) − 1,   h_i = g_i + c r_i,
 
-with suprema over the cell. The last bound is convex in d, so it is largest at a corner.
+where suprema are over the cell. The last bound is convex in d, so it is largest at a corner of the
+cell.
 
-**Two classes** (`laplace_two_class_rdp`): the output is one biased coin, and the cost is exact.
-With m = 2 and gap g = (n_1 − n_2)/b ≥ 0 the smaller count wins with probability q(g) = (2 + g)/(4
-e^g), the tail of the difference of two Laplace draws. A moved vote shifts g by ε0 = 2/b, an added
-or removed vote by half of this. A Bernoulli divergence is convex in the neighbour's probability, in
-either direction, so g ± ε0 is worst. The cost is not monotone near a tie, so the code uses
+**Two classes** (`laplace_two_class_rdp`): the output is one biased coin, and the cost is exact. Let
+g = (n_1 − n_2)/b ≥ 0 be the gap. The smaller count wins with probability q(g) = (2 + g)/(4 e^g),
+which is the tail of the difference of two Laplace draws. A moved vote shifts g by ε0 = 2/b, an
+added or removed vote by half of this. A Bernoulli divergence is convex in the probability of the
+neighbour, in either direction, so the worst neighbour has g + ε0 or g − ε0. The divergence is not
+monotone near a tie, so the code uses
 
   F(g) = sup over u ≥ g of max(W(u), W(u − ε0)),
 
-where W(u) is the larger divergence between the coins at u and u + ε0. If W has its peak at u*, the
-cost peaks at u* and again at u* + ε0: F(g) = W(u*) up to there, and W(g − ε0) beyond.
+where W(u) is the larger divergence between the coins at u and u + ε0. Let W have its peak at u*.
+Then F(g) = W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
 
-Exchanging the classes exchanges u with −u − ε0, and the directions. So W(u*) is the supremum of one
-direction over all real u. The code bounds it, cell by cell on one axis, for −ε0 − G ≤ u ≤ G.
-Beyond, the loser wins with probability at most q = q(G), and the excess is at most q χ(ε0) + χ(d),
-d = q(1 − e^{−ε0})/(1 − q), with the larger of χ(r) and χ(−r) for χ(r). That W decreases beyond u*
-is observed and not proven.
+If the classes are exchanged, u becomes −u − ε0, and the directions are exchanged. So W(u*) is the
+supremum of one direction over all real u. The code bounds this supremum cell by cell, on one axis,
+for −ε0 − G ≤ u ≤ G. For all other u the smaller count wins with probability at most q = q(G), and
+the excess moment is at most q χ(ε0) + χ(d) with d = q(1 − e^{−ε0})/(1 − q), where χ is the larger
+of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not proven.
 """
 
 from __future__ import annotations
@@ -95,15 +100,18 @@ from pate_cli.accounting.laplace.noisy_max import two_class_log_q
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 
-# Covers the rounding error in logs of probabilities and in the brackets of accounting.divergence,
-# which cancel to about (λ ε0)² if ε0 is small; the maximum itself is exact.
+# This share covers rounding errors in logs of probabilities and in the brackets of
+# accounting.divergence, which are about (λ ε0)² if ε0 is small.
 _RELATIVE_SLACK = 1e-9
-# The log of a probability that underflows to 0, for an outcome that does not occur.
+# A log probability that underflows to 0; it replaces that of an outcome which does not occur.
 _NEVER = -1e4
 
 
 def randomised_response_rdp(*, epsilon: float, orders: ArrayLike) -> Floats:
-    """Return log[P0^λ P1^{1−λ} + P1^λ P0^{1−λ}]/(λ − 1), the cost of the worst ε0-DP mechanism.
+    """Return the RDP cost of randomised response, which is the worst ε0-DP mechanism.
+
+    The cost is log[P0^λ P1^{1−λ} + P1^λ P0^{1−λ}]/(λ − 1) with P0 = 1/(1 + e^{−ε0}) and P1 = 1 −
+    P0.
 
     Args:
         epsilon: ε0 > 0.
@@ -122,10 +130,11 @@ def randomised_response_rdp(*, epsilon: float, orders: ArrayLike) -> Floats:
 
 
 def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
-    """Return logs of (1 − q, k_a a, k_b b) and (1 − Q, k_a b, k_b a), stacked on the first axis.
+    """Return the logs of (1 − q, k_a a, k_b b) and of (1 − Q, k_a b, k_b a), [3, ...] each.
 
-    `log_odds` is log a/b = ±ε0. With r = b/a: for q < a, k_b = 0 and Q = q r; otherwise k_a = 1 and
-    1 − Q = (1 − q)/r.
+    These are the probabilities of the three outcomes of the mechanism that attains the bound.
+    `log_odds` is log a/b, which is ε0 or −ε0. Let r = b/a. If q < a, then k_b = 0 and Q = q r.
+    Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
     """
     log_q = np.where(score <= 0.0, score - LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
     log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - LOG_2)
@@ -142,23 +151,26 @@ def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
 
 
 def _divergence(log_p: Floats, log_q: Floats, order: Floats) -> Floats:
-    """Return D_λ over the outcomes on the first axis, without outcomes that neither side has."""
+    """Return D_λ of two distributions, whose outcomes are on the first axis.
+
+    Outcomes that have probability 0 in `log_p` are ignored.
+    """
     absent = np.isneginf(log_p)
     log_p, log_q = np.where(absent, _NEVER, log_p), np.where(absent, _NEVER, log_q)
     near = renyi_divergence(log_p, log_q, order=order, axis=0)
     if np.isfinite(near).all():
         return near
-    # Moments that overflow are far above 1, and then the plain formula does not cancel.
+    # A moment that overflows is far above 1, so the plain formula loses no digits.
     plain = logsumexp(order * log_p + (1.0 - order) * log_q, axis=0) / (order - 1.0)
     return np.where(np.isfinite(near), near, plain)
 
 
 def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
-    """Return the bound F in both directions.
+    """Return the bound F on the RDP cost of a Laplace noisy argmax, in each direction.
 
     Args:
-        score: ψ(q), any shape (accounting.laplace.noisy_max); −inf means a certain winner, which
-            costs nothing.
+        score: the score ψ(q), any shape (accounting.laplace.noisy_max); a score of −inf means that
+            the plurality always wins, and costs nothing.
         scale: b > 0, the scale of the noise on each count (votes); ε0 = 2/b.
         orders: Rényi orders λ > 1, shape [orders].
 
@@ -186,22 +198,23 @@ def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayL
 
 
 def laplace_max_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
-    """Return F(ψ(q)), the larger of the two directions of :func:`laplace_max_rdp_directions`.
+    """Return the bound F on the RDP cost of a Laplace noisy argmax, for both directions.
 
-    The result is non-decreasing in the score up to rounding, [orders, *score.shape], nats.
+    The result is [orders, *score.shape], in nats. It is non-decreasing in the score, up to rounding
+    errors. Arguments are those of `laplace_max_rdp_directions`.
     """
     return np.maximum(*laplace_max_rdp_directions(score, scale=scale, orders=orders))
 
 
 LOG_ERROR = 1e-12
-"""Largest error of a log probability and of its partial derivatives."""
+"""The largest error of a computed log probability and of its partial derivatives."""
 
 
 def larger_chi(r: Floats | float, *, order: float | Floats) -> Floats:
     """Return the larger of χ(r) and χ(−r), r ≥ 0, rounded up."""
     c = order - 1.0
     up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
-    # The second term covers cancellation at small r.
+    # The second term covers digits that cancel at small r.
     return np.asarray(np.maximum(up, down) * (1.0 + 1e-12) + 1e-15 * order * c * r)
 
 
@@ -214,7 +227,7 @@ def cell_bounds(
     order: float | Floats,
     smooth: NDArray[np.bool_],
 ) -> tuple[Floats, Floats]:
-    """Return f at the centres of cells, and an upper bound on f in each cell.
+    """Return the excess moment f at the centres of cells, and an upper bound on f in each cell.
 
     Args:
         before: g_i, [outcomes, cells], and ∇g_i, [outcomes, axes, cells], at the centres.
@@ -222,7 +235,7 @@ def cell_bounds(
         shift: |δ|₁.
         half: half the side h of each cell.
         order: λ > 1, one number or one per cell.
-        smooth: [cells], whether no score passes 0 in the cell or on the way to the moved cell.
+        smooth: whether no score passes 0 in the cell or on the way to the moved cell, [cells].
 
     Returns:
         (value, bound), each [cells]; the bound includes the effect of `LOG_ERROR`.
@@ -253,7 +266,8 @@ def cell_bounds(
         value = terms.sum(axis=0)
         gradient = np.sum(terms[:, None] * grad_p + terms_1[:, None] * grad_r, axis=0)
         rest = (chi * steep**2 + chi_2 * slope**2 + chi_1 * (2.0 * steep * slope + bend_r)) / 2.0
-        # The effect of errors in P, r and derivatives on the value and on the slope along d.
+        # The effect of errors in P, r and derivatives on the value, and on the slope along the step
+        # d.
         rest += off * (chi_1 * (1.0 + steep + slope) + chi_2 * slope + 2.0 * chi * (1.0 + steep))
         rest += off * axes * half * (chi + 2.0 * chi_1)
         second = value + half * np.abs(gradient).sum(axis=0) + rest.sum(axis=0)
@@ -265,7 +279,8 @@ def cell_bounds(
     return value, np.fmin(np.fmin(chi.sum(axis=0), second), third)
 
 
-# Each step at least halves the error, because the slope of the map is 1/(2 + g).
+# How many steps `gap_of_score` makes. Each step at least halves the error, because the slope of the
+# iterated map is 1/(2 + g).
 _STEPS = 60
 _ROUND_OFF = 1e-9
 _SLACK = 1e-6
@@ -276,7 +291,7 @@ _PARTS = 8
 
 
 def gap_of_score(score: ArrayLike) -> Floats:
-    """Return g ≥ 0 with ψ(q(g)) = score, any shape; 0 for scores above 0."""
+    """Return the gap g ≥ 0 of two classes that has this score, ψ(q(g)); 0 for scores above 0."""
     log_q = np.minimum(np.asarray(score, dtype=np.float64), 0.0) - LOG_2
     gap = -log_q
     for _ in range(_STEPS):
@@ -285,22 +300,25 @@ def gap_of_score(score: ArrayLike) -> Floats:
 
 
 def _sides(gap: Floats) -> tuple[Floats, Floats]:
-    """Return log probabilities that the class behind by `gap` wins and loses, for any real gap."""
+    """Return log probabilities that the class which is behind by `gap` wins and loses.
+
+    If the gap is negative, this class is ahead.
+    """
     rare = two_class_log_q(np.abs(gap))
     likely = np.log1p(-np.exp(rare))
     return np.where(gap >= 0.0, rare, likely), np.where(gap >= 0.0, likely, rare)
 
 
 def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floats:
-    """Return W(g), the larger direction of D_λ between the coins at gaps g and g + shift.
+    """Return W(g), the larger divergence between the coins at gaps g and g + shift.
 
     Args:
-        gap: real gaps in units of b, any shape.
-        shift: the distance between the neighbours' gaps, ≥ 0.
+        gap: real gaps g in units of b, any shape.
+        shift: by how much the gap of a neighbour is larger, ≥ 0, in units of b.
         orders: Rényi orders λ > 1, [orders].
 
     Returns:
-        [orders, *gap.shape], nats; at most `shift`, which also replaces a number that overflows.
+        [orders, *gap.shape], nats, at most `shift`; the result is `shift` if float64 overflows.
     """
     gaps = np.asarray(gap, dtype=np.float64)
     column = check_orders(orders).reshape((-1,) + (1,) * gaps.ndim)
@@ -312,26 +330,26 @@ def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floa
 
 
 def _peak(*, shift: float, order: Floats) -> tuple[float, float]:
-    """Return the place g ≥ −shift/2 at which W is largest, and its value.
+    """Return the gap g ≥ −shift/2 at which W is largest, and the value of W there.
 
-    Lower places are mirror images. Far out, W is about log(q)/(λ − 1) plus a loss that is below ε0
-    by about ε0/(2 + g). So the peak is near the square root of λ ε0 if this is large.
+    W is symmetric about −shift/2. For large g, W is about ε0 − ε0/(2 + g) + log(q)/(λ − 1). So the
+    peak is near the square root of λ ε0 if λ ε0 is large.
     """
     low, high = -shift / 2.0, 2.0 * float(np.sqrt(order[0] * shift)) + 20.0
     return highest(lambda gap: laplace_edge_rdp(gap, shift=shift, orders=order)[0], low, high)
 
 
 def _coin(gap: Floats) -> tuple[Floats, Floats]:
-    """Return logs of both probabilities at gaps [cells], and their derivatives, [2, 1, cells]."""
+    """Return log probabilities of both outcomes at gaps [cells], and derivatives, [2, 1, cells]."""
     logs = np.stack(_sides(gap))
     density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * LOG_2
     return logs, np.exp(density - logs)[:, None] * np.array([[[-1.0]], [[1.0]]])
 
 
 def _certified_peak(*, shift: float, orders: Floats, seen: Floats) -> Floats:
-    """Return a certified upper bound on sup W, [orders].
+    """Return a proven upper bound on the largest W over all gaps, [orders].
 
-    `seen` is a value of W. The bound is `shift` if float64 overflows.
+    `seen` is a value of W at some gap, [orders]. The bound is `shift` if float64 overflows.
     """
     result = np.full(orders.shape, shift)
     able = np.flatnonzero(orders * shift <= _MOST_EXPONENT)
@@ -346,7 +364,7 @@ def _certified_peak(*, shift: float, orders: Floats, seen: Floats) -> Floats:
     able, ends = able[holds.any(axis=1)], ends[holds.any(axis=1)]
     if not able.size:
         return result
-    # Both sides of the mirror's centre have as many cells, so that no order moves another's cells.
+    # The cells are symmetric about −shift/2. Their positions are the same for all sets of orders.
     sizes = np.ceil(2.0 * ends + shift)
     offsets = np.arange(sizes.max()) - (sizes.max() - 1.0) / 2.0
 
@@ -382,17 +400,17 @@ def _certified_peak(*, shift: float, orders: Floats, seen: Floats) -> Floats:
 def laplace_two_class_rdp(
     score: ArrayLike, *, scale: float, orders: ArrayLike, peaks: Floats | None = None
 ) -> Floats:
-    """Return F for m = 2, non-decreasing in the score.
+    """Return the RDP cost F of a Laplace noisy argmax with two classes.
 
     Args:
         score: ψ(q), any shape.
         scale: b > 0, the scale of the noise on each count (votes).
         orders: Rényi orders λ > 1, shape [orders].
-        peaks: F(0) at these orders, if it is already known, [orders].
+        peaks: the largest cost F(0) at these orders, if the caller already knows it, [orders].
 
     Returns:
-        [orders, *score.shape] in nats, at most ε0 = 2/b. Up to the peak it is a certified bound,
-        1e-6 above the supremum, relative.
+        [orders, *score.shape] in nats, at most ε0 = 2/b, and non-decreasing in the score. For gaps
+        up to u* + ε0 the result is a proven bound, above the supremum by a share of 1e-6.
 
     Raises:
         ParameterError: an order is ≤ 1, or the scale is not positive and finite.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
 _Kind = TypeVar("_Kind", bound="Mechanism")
-# A number of teachers that is large enough for all sensible parameters.
+# With this many teachers, all sensible parameters are in range.
 _MANY: Final = 100_000
 
 CLASSES: Final = {
@@ -27,7 +27,7 @@ CLASSES: Final = {
     MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
     MechanismName.OPEN_VOCABULARY: "open_vocabulary.OpenVocabulary",
 }
-"""Module and class of every mechanism."""
+"""The module and the class of every mechanism."""
 
 
 def mechanism_class(name: MechanismName) -> type[Mechanism]:
@@ -41,24 +41,26 @@ RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
     MechanismName.CONFIDENT: ("threshold", "sigma1", "sigma2"),
     MechanismName.GNMAX: ("sigma2",),
 }
-"""Parameters that the public rule of a target chooses (`planning.rule`), by mechanism."""
+"""The parameters of mechanisms that the public rule of a target chooses (`planning.rule`)."""
 
 
 @dataclass(frozen=True)
 class MechanismChoice:
-    """A mechanism by name, with some of its parameters; the others have defaults.
+    """The name of a mechanism and some of its parameters; all other parameters have defaults.
 
-    Defaults are in proportion to the number of teachers.
+    Default values are proportional to the number of teachers.
 
     Attributes:
         name: the name of the mechanism.
-        given: parameters by their field names; numbers of votes may also be shares such as `80%`.
+        given: given parameters by their field names; a number of votes may also be a share such as
+            `80%`.
         teachers_per_record: k, how many teachers one record may have trained.
         votes_together, prior_weight: see Mechanism.
 
     Raises:
-        UsageError: the mechanism does not take one of the parameters.
-        ParameterError: a text is not a number of votes, or a number could also be a share.
+        UsageError: the mechanism does not have one of the parameters.
+        ParameterError: a text is not a number of votes, or a number between 0 and 1 could mean a
+            share.
     """
 
     name: MechanismName
@@ -89,8 +91,11 @@ class MechanismChoice:
     ) -> Mechanism:
         """Return the mechanism for a run with these numbers of teachers, classes and queries.
 
-        ParameterError is raised if a number is out of range. Defaults are in proportion to
-        `voters`, who vote on a query; these are all teachers if it is left out.
+        Default values are proportional to `voters`, the number of teachers who vote on a query; by
+        default all teachers vote.
+
+        Raises:
+            ParameterError: a number is out of range.
         """
         from pate_cli.mechanisms.base import RunShape
 
@@ -106,11 +111,11 @@ class MechanismChoice:
         )
 
     def check(self) -> None:
-        """Raise ParameterError for a number that is out of range for every vote file."""
+        """Raise ParameterError if a parameter is out of range whatever the vote file is."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
-        """Return the choice with its student's predictions; the same choice without a student."""
+        """Return the choice with predictions of its student read by `read`, if it has a student."""
         if "predictions" not in self.given:
             return self
         return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
@@ -122,9 +127,9 @@ class MechanismChoice:
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Return the names of the settings that are not given and that the public rule may choose.
+        """Return the names of parameters that are not given and that the public rule may choose.
 
-        For some mechanisms, the rule of a target chooses threshold and noise.
+        For some mechanisms, the public rule of a target chooses the threshold and the noise.
         """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)
@@ -141,27 +146,27 @@ class MechanismChoice:
 
     @property
     def composed(self) -> bool:
-        """Return whether the cost is a worst-case composition, so that no RDP cost can be kept."""
+        """Return whether the cost is a composition of (ε, δ) pairs, without an RDP cost."""
         from pate_cli.mechanisms.base import ComposedMechanism
 
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
     def takes(self, classes: int) -> bool:
-        """Return whether this many classes are allowed and all inputs without a default are given.
+        """Return whether the mechanism can run with this many classes and the given inputs.
 
-        The result is False for a mechanism that needs no list of the classes.
+        The result is False for a mechanism that needs no list of classes.
         """
         kind = mechanism_class(self.name)
         return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
-        """Return the choice with this number of refusals, if its mechanism counts refusals."""
+        """Return the choice with this limit on refusals, if the mechanism limits refusals."""
         if "refusals" not in mechanism_class(self.name).options():
             return self
         return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
-        """Return another mechanism with the parameters of this choice that it takes."""
+        """Return a choice of another mechanism, with those given parameters that it also has."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
         weight = self.prior_weight if mechanism_class(name).takes_prior else 0
@@ -181,7 +186,7 @@ def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
 
 
 def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
-    """Return the mechanism with these parameters; refuse one without an RDP cost."""
+    """Return the mechanism with these parameters; raise LedgerError if it has no RDP cost."""
     from pate_cli.mechanisms.base import ScoredMechanism
 
     return _built(parameters, ScoredMechanism)  # type: ignore[type-abstract]  # as above

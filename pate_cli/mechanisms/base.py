@@ -1,11 +1,11 @@
-"""The protocol of a mechanism: labels, probabilities, public parameters, and a cost.
+"""The base classes of mechanisms: labels, probabilities, public parameters, and a cost.
 
-A mechanism is a frozen dataclass whose docstring is its mathematics. There are two kinds. A
-`ScoredMechanism` has a Rényi cost that is a function of a score, and one neighbour moves the score
-by at most a known amount; the accountant needs nothing else (`accounting.cost_table`). A
-`ComposedMechanism` has an (ε, δ) per answer or refusal, and its cost is their composition.
-Everything that depends on the mechanism is one of its methods, and no other code asks which
-mechanism it has.
+A mechanism is a frozen dataclass whose docstring is its mathematics. There are two kinds of
+mechanisms. A `ScoredMechanism` has an RDP cost that is a function of a score, and a neighbour moves
+the score by at most a known amount; the accountant needs nothing else (`accounting.cost_table`). A
+`ComposedMechanism` has an (ε, δ) per answer or refusal, and its cost is the composition of these
+pairs. Everything that depends on the mechanism is a method of its class, and no other code asks
+which mechanism it has.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ from pate_cli.core.noise import CELL, LARGEST_EPSILON, Draws, Noise, smallest_de
 from pate_cli.core.words import MechanismName
 
 Shares: TypeAlias = Callable[[float], None]
-"""A function that is called with the share of the work that was just done."""
+"""A function to call with the share of the work that has just been done."""
 
 
 def no_progress(share: float) -> None:
-    """Ignore the progress."""
+    """Do nothing; for callers that show no progress."""
 
 
-# A heavier prior would hide every teacher, and its counts would make the rounding of noise matter.
+# The largest `prior_weight` per teacher. Beside a larger prior the teachers would not matter, and
+# with such counts the rounding of noise would matter.
 _MOST_PRIOR = 100
-# The number of draws that are made and used together, if possible: draws are made from whole blocks
-# of words.
+# How many draws are made and used together, and the number of words in a block: draws are made from
+# whole blocks, if possible.
 _NEAR = 1 << 15
 _WHOLE = 1024
 
@@ -60,8 +61,9 @@ class RunShape:
     """The public shape of a run, which determines the defaults of a mechanism.
 
     Attributes:
-        teachers: τ, or how many of them vote on a query if teachers vote on few queries.
-        queries: k1, the number of rows that are asked.
+        teachers: τ, the number of teachers; if teachers vote on few queries, how many vote on one
+            query.
+        queries: k1, the number of queries that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.
     """
@@ -77,48 +79,51 @@ class RunShape:
 
 
 class Labeller(Protocol):
-    """Draws labels for rows, batch by batch and in order."""
+    """An object that draws labels for rows, batch by batch and in order."""
 
     @property
     def draws(self) -> int:
-        """How many random numbers a query takes from the noise; the same for all votes."""
+        """How many random numbers are drawn for a query, whatever its votes are."""
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw a label for every histogram, NO_LABEL for a query without an answer."""
+        """Draw a label for every histogram; NO_LABEL if a query has no answer."""
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
     """A noisy aggregator of vote histograms with public parameters.
 
-    A subclass is a frozen dataclass. Its own fields are its parameters, all of them keywords.
+    Every mechanism is a frozen dataclass. The fields that it adds to those below are its own
+    parameters, all of them keywords.
 
     Attributes:
-        name: its name on the command line and in reports.
-        teachers: τ ≥ 1, the number of votes on every query.
-        classes: m ≥ 2, at most `most_classes`.
+        name: the name of the mechanism on the command line and in reports.
+        teachers: τ ≥ 1, the largest number of votes that all teachers have on a query: the number
+            of teachers, or the sum of their weights.
+        classes: m ≥ 2, the number of classes, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
             change k votes of a query, and every sensitivity grows k-fold.
-        votes_together: whether the k votes belong to one teacher with a vote of weight up to k, and
-            so move together from one class to another; the worst case of an answer is then smaller.
+        votes_together: whether one teacher casts all k votes, as a vote of weight up to k. All k
+            votes then move together from one class to another, and the worst-case cost of an answer
+            is smaller.
         prior_weight: B ≥ 0, how many votes a public prior adds to a query.
     """
 
     name: ClassVar[MechanismName]
     required: ClassVar[tuple[str, ...]] = ()
-    """Parameters without a default."""
+    """The parameters that have no default."""
     most_classes: ClassVar[int] = MOST_CLASSES
-    """The largest number of classes m that it takes."""
+    """The largest number of classes m that the mechanism allows."""
     sources: ClassVar[str] = ""
-    """What readers of the labels should know about sources, if teachers are not the only source."""
+    """An explanation of sources for readers of the labels, if teachers are not the only source."""
     listed: ClassVar[bool] = True
-    """Whether its labels are classes from a list that is known beforehand."""
+    """Whether labels are classes from a list that is known before votes are read."""
     answers_all: ClassVar[bool] = False
-    """Whether every query is answered, up to the public cap."""
+    """Whether every query is answered, up to the public limit on answers."""
     takes_prior: ClassVar[bool] = False
     """Whether a public prior may vote, too."""
     takes_few_votes: ClassVar[bool] = True
-    """Whether its cost is known if each teacher votes on few queries."""
+    """Whether the cost is known if each teacher votes on few queries."""
 
     teachers: int
     classes: int
@@ -130,7 +135,7 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, np.generic):  # records and reports hold Python's numbers
+            if isinstance(value, np.generic):  # records and reports need Python's own numbers
                 object.__setattr__(self, field.name, value.item())
         check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
         weight = self.prior_weight
@@ -157,14 +162,14 @@ class Mechanism(ABC):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """Return the names of its own parameters, in the order of its fields."""
+        """Return the names of the parameters that only this mechanism has, in order."""
         return tuple(field.name for field in fields(cls)[len(fields(Mechanism)) :])
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return default values of parameters, in proportion to the size of the run.
 
-        `given` holds the parameters that are already set.
+        `given` has the parameters that are already set.
         """
         del run, given
         return {}
@@ -182,73 +187,74 @@ class Mechanism(ABC):
         shared = [field.name for field in fields(Mechanism)]
         names = [*shared[:2], *self.options(), *shared[2:]]
         public = [name for name in names if name not in self.private_inputs()]
-        for name in ("votes_together", "prior_weight"):  # left out if they have their defaults
+        for name in ("votes_together", "prior_weight"):  # omitted if they have their defaults
             if not getattr(self, name):
                 public.remove(name)
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
     def for_rows(self, ids: Any, first_row: int) -> Self:
-        """Return the mechanism with the public inputs of these rows; unchanged without inputs."""
+        """Return the mechanism with the public inputs of these rows, if it has public inputs."""
         del ids, first_row
         return self
 
     def with_student(self, read: Callable[[Any], Any]) -> Self:
-        """Return the mechanism with its student's predictions, or unchanged without a student."""
+        """Return the mechanism with the predictions of its student, if it has a student."""
         del read
         return self
 
     def fallback(self) -> LabelArray | None:
-        """Return public labels for rows that the teachers do not answer, if it has any."""
+        """Return public labels for rows that the teachers do not answer; None if there are none."""
         return None
 
     @property
     def draws(self) -> int:
-        """How many random numbers a query takes from the noise; the same for all votes."""
+        """How many random numbers are drawn for a query, whatever its votes are."""
         return self.argmax_draws
 
     @abstractmethod
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw a label for every histogram, NO_LABEL for a query without an answer."""
+        """Draw a label for every histogram; NO_LABEL if a query has no answer."""
 
     def moving(self, votes: int) -> Self:
-        """Return the mechanism with its cost if a neighbour changes this many votes of a query."""
+        """Return the mechanism if a neighbour changes this many votes of a query."""
         return replace(self, teachers_per_record=votes)
 
     @property
     def noise_cell(self) -> float:
-        """The size of a cell of the noise that decides its labels: see pate_cli.core.noise."""
+        """The largest error of a tail probability of the noise; see pate_cli.core.noise."""
         return CELL
 
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
-        """Return the smallest δ at which this many queries may be charged.
+        """Return the smallest δ that a run with this many queries may state.
 
-        Below it the effect of floating-point noise would be too large. Every mechanism draws at
-        most one number more than an argmax. `epsilon` is as in `noise.smallest_delta`.
+        With a smaller δ the errors of floating-point noise would be too large. A query of any
+        mechanism needs at most one random number more than an argmax. `epsilon` is as in
+        `noise.smallest_delta`.
         """
         draws = queries * (self.argmax_draws + 1)
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
 
     @property
     def most_votes(self) -> int:
-        """τ + B, the largest number of votes on a query."""
+        """The largest number of votes on a query: τ + B, those of all teachers and of the prior."""
         return self.teachers + self.prior_weight
 
     @property
     def argmax_draws(self) -> int:
-        """Return how many draws noise on all counts takes: one per class, or `sparse_draws`."""
+        """Return how many numbers noise on all counts needs: one per class, or `sparse_draws`."""
         return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
 
     @property
     def sparse_draws(self) -> int:
-        """The number of random numbers that a query with a sparse histogram takes.
+        """How many random numbers are drawn for a query with a sparse histogram.
 
-        It is one for each class that can have votes, and two more.
+        There is one number for each class that can have votes, and there are two more.
         """
         return min(self.classes, self.most_votes) + 2
 
     @abstractmethod
     def textbook(self, *, queries: int, answers: int) -> tuple[Step, ...]:
-        """Return the textbook's composition of k1 queries with at most k2 answers."""
+        """Return the steps of k1 queries with at most k2 answers, as textbooks compose them."""
 
     def start(self) -> Labeller:
         """Return the labeller of a run at its first row.
@@ -268,18 +274,18 @@ class Mechanism(ABC):
     def unanimous(self) -> tuple[float, float]:
         """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree.
 
-        A prior then votes with the teachers. No other votes give larger probabilities. Both
-        probabilities are public.
+        If there is a prior, it votes for the same class as the teachers. Both probabilities are
+        public, and no votes have larger probabilities.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
 
     def overruled(self) -> tuple[float, float]:
-        """Return (Pr[answered], Pr[right]) if all teachers are right and the prior's guess is not.
+        """Return (Pr[answered], Pr[right]) if all teachers are right and the prior is wrong.
 
-        If the prior has more votes than the teachers, the second number is an upper bound. The
-        teachers' class then wins at most as often as the guess, and at most as often as the guess
-        fails to win.
+        If the prior has more votes than the teachers, the second number is an upper bound: the
+        class of the teachers wins at most as often as the guess wins, and at most as often as the
+        guess loses.
         """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
@@ -287,7 +293,7 @@ class Mechanism(ABC):
         return self._most_answered(votes), right
 
     def _of_few(self, first: int, second: int) -> Histograms:
-        """Return a histogram in which two classes have votes."""
+        """Return a histogram in which the first two classes have these numbers of votes."""
         found = np.array([[first, second]])
         if self.classes <= DENSE_CLASSES:
             return np.pad(found, ((0, 0), (0, self.classes - 2)))
@@ -295,51 +301,51 @@ class Mechanism(ABC):
         return SparseCounts(np.arange(entries)[None, :], found[:, :entries], self.classes)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Return Pr[answered] for this histogram, at the best public inputs of the row."""
+        """Return Pr[answered] for this histogram, with the most favourable public inputs."""
         return float(self.answer_chance(votes)[0])
 
 
 class ComposedMechanism(Mechanism):
-    """A mechanism whose answers or refusals are (ε, δ)-DP each, and which has no RDP cost.
+    """A mechanism without an RDP cost, whose single answers or refusals are (ε, δ)-DP.
 
     Attributes:
-        refusals: Q, how many refusals are allowed; None if refusals cost nothing.
+        refusals: Q, how many refusals are allowed; None if the mechanism does not count refusals.
     """
 
     refusals: int | None
 
     @property
     def threshold(self) -> float | None:
-        """Return T, below which a query gets no answer; None if every query is answered.
+        """Return the threshold T of the mechanism; None if it answers every query.
 
-        T is a number of records or votes.
+        A query below T has no answer. T is a number of records or votes.
         """
         return None
 
     @abstractmethod
     def privacy(self, queries: int, delta: float) -> Composition:
-        """Return the (ε, δ) of k1 queries, for all votes.
+        """Return the (ε, δ) of k1 queries, whatever the votes are.
 
         Args:
-            queries: k1 ≥ 1; unanswered queries count.
+            queries: k1 ≥ 1, the number of queries, answered or not.
             delta: δ of the composition, in (0, 1).
 
         Raises:
             ParameterError: a number is outside its range.
-            UnreachableError: δ is smaller than the δ's of the steps together.
+            UnreachableError: δ is smaller than the δ of all steps together.
         """
 
 
 class ScoredMechanism(Mechanism):
     """A mechanism whose RDP cost is a function of a score.
 
-    Between neighbours the score moves by at most a known amount.
+    The scores of two neighbours differ by at most a known amount.
     """
 
     def for_reference(self, counts: Histograms, seed: int) -> Self:
         """Return the mechanism with made-up public inputs, for made-up histograms.
 
-        A mechanism without such inputs returns itself.
+        A mechanism without public inputs returns itself.
         """
         del counts, seed
         return self
@@ -348,35 +354,35 @@ class ScoredMechanism(Mechanism):
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """Return the scores of histograms, [queries, dimensions].
 
-        `lipschitz` bounds how far one vote moves each dimension. If a grid is given, the scores are
-        only right up to the cells of the grid, which may be faster.
+        `lipschitz` bounds how far one vote moves each dimension. If a grid is given, scores only
+        need to be in the correct cells of the grid, which may be faster.
         """
 
     @property
     @abstractmethod
     def lipschitz(self) -> tuple[float, ...]:
-        """The largest move of each dimension of the score between neighbours."""
+        """By how much each dimension of the score can differ between neighbours."""
 
     @abstractmethod
     def cost_table(self, order: float, resolution: Resolution = FINE) -> CostTable:
-        """Return the cost on its lattice at one order."""
+        """Return a table of RDP costs at one order, by cells of the lattice of scores."""
 
     @abstractmethod
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Return the lattice cells (row, k) of scores, [queries, 2].
+        """Return the cell (row, column) of each score on the lattice of scores, [queries, 2].
 
-        The grid is that of one of the orders.
+        `grid` has the columns of the lattice; it is the grid of the table of some order.
         """
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
-        """Return the lattice cells (row, k) of histograms, [queries, 2].
+        """Return the cell (row, column) of each histogram on the lattice of scores, [queries, 2].
 
-        Low scores are in the cell of the lowest node.
+        Scores below the grid are in the lowest column.
         """
         return self.cells(self.score(counts, grid=grid), grid)
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """Return the cost of queries with these scores, [orders, queries], nats."""
+        """Return the RDP cost of queries with these scores, [orders, queries], nats."""
         return np.sum(list(self.steps(score, orders).values()), axis=0)
 
     def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
@@ -390,9 +396,9 @@ class ScoredMechanism(Mechanism):
         return {step: costs[:, places] for step, costs in steps.items()}
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """Return the RDP cost of lattice cells, by step of the mechanism.
+        """Return the RDP cost of cells of the lattice, by step of the mechanism.
 
-        The grid must have the lowest node of all the orders.
+        The grid must begin at the lowest node that any of the orders needs.
         """
         columns, places = np.unique(cells[:, 1], return_inverse=True)
         argmax_rdp = self.column_costs(columns, grid, orders)
@@ -404,17 +410,17 @@ class ScoredMechanism(Mechanism):
 
     @abstractmethod
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Return the cost of single columns of such a grid, ascending, [orders, columns], nats."""
+        """Return the RDP cost of the argmax in columns of a grid, [orders, columns], nats."""
 
     @abstractmethod
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return the costs of one query for all votes.
+        """Return the worst-case RDP costs of one query and of its steps over all votes.
 
-        With `lone` a neighbour only adds or removes a vote; without, it may also move one.
+        A neighbour moves, adds or removes a vote. With `lone` it only adds or removes one.
         """
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats, few: Few = None) -> Floats:
-        """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats.
+        """Return the worst-case RDP cost of k1 queries with at most k2 answers, [orders], nats.
 
         `few` is the limit on the votes of one teacher; None if there is no limit.
         """
@@ -433,7 +439,7 @@ class ScoredMechanism(Mechanism):
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """Return the states of queries, the input of the conditional bound, [queries, numbers].
+        """Return the votes of queries in the form that `state_costs` needs, [queries, numbers].
 
         Raises:
             UsageError: the mechanism has no conditional bound.
@@ -443,13 +449,13 @@ class ScoredMechanism(Mechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the largest cost of queries in these states within each distance.
+        """Return the largest RDP cost of queries within each distance of their votes.
 
         Args:
             states: the result of `vote_states`.
             order: λ > 1.
-            distances: d ≥ 0 in ascending order, [distances], in records.
-            progress: called with shares of the work, which add up to 1.
+            distances: d ≥ 0 in ascending order, [distances], in records that change.
+            progress: a function that is called with shares of the work, which add up to 1.
 
         Returns:
             [distances, states], nats, non-decreasing in the distance.
@@ -460,9 +466,9 @@ class ScoredMechanism(Mechanism):
         raise UsageError(f"`bound` conditional cannot be used with {self.name}")
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse sizes for which `state_costs` needs too much memory. All numbers are public.
+        """Raise ParameterError if `state_costs` might need too much memory. All numbers are public.
 
-        Other sizes have enough memory for any votes.
+        If no error is raised, the memory is enough whatever the votes are.
 
         Args:
             rows: the largest number of states in one call.
@@ -476,7 +482,7 @@ class ScoredMechanism(Mechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether `state_costs` is too slow to be worth computing at every order and distance."""
+        """Whether `state_costs` is too slow to compute it at every order and distance."""
         return False
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
@@ -486,20 +492,20 @@ class ScoredMechanism(Mechanism):
 
     @property
     def pure_epsilon(self) -> float | None:
-        """ε0 of one answer, nats, if answers are ε0-DP and refusals cost nothing; else None."""
+        """ε0 in nats if every answer is ε0-DP and a refusal costs nothing; otherwise None."""
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors of a query on a moment, if a refusal costs less than an answer."""
+        """Return the factors of a query in a stopping rule; None if it cannot have such a rule."""
         del order
         return None
 
 
 class OneScoreMechanism(ScoredMechanism):
-    """A mechanism that answers every query, at a cost F of one score.
+    """A mechanism that answers every query, at an RDP cost F that depends on a single score.
 
-    A subclass defines the score, its largest move between neighbours, its range, its cost, and the
-    worst cost of an answer.
+    A subclass defines the score, how far a neighbour moves it, its range, its cost, and the
+    worst-case cost of an answer.
     """
 
     answers_all: ClassVar[bool] = True
@@ -507,29 +513,33 @@ class OneScoreMechanism(ScoredMechanism):
     @property
     @abstractmethod
     def score_lipschitz(self) -> float:
-        """The largest move of a computed score between neighbours, its error included."""
+        """By how much computed scores of neighbours can differ, including numerical errors."""
 
     @abstractmethod
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return the score per query, [queries]; `grid` is as in `score`."""
+        """Return the score of each query, [queries]; `grid` is as in `score`."""
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
         """Return public bounds (lowest, highest) of the scores at an order.
 
-        Scores below the first bound cost almost nothing, and no score is above the second.
+        Scores below `lowest` cost almost nothing, and no score is above `highest`.
         """
 
     @abstractmethod
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
         """Return the RDP cost F of each score at several orders, [orders, scores], nats.
 
-        A search makes F only nearly monotone. With `quick` it is an approximation that is found
-        faster, to compare settings.
+        F may decrease slightly with the score, because a search computes it. With `quick` F is a
+        faster approximation for comparing settings.
         """
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Return F̃ at these nodes alone; the grid of a lower order ends at a higher node."""
+        """Return the RDP cost of these columns of a grid, [orders, columns], nats.
+
+        A lower order may begin at a higher node; its lower columns then have the cost of this
+        node.
+        """
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
         costs = priced_to(
@@ -542,32 +552,32 @@ class OneScoreMechanism(ScoredMechanism):
 
     @abstractmethod
     def worst_answers(self, orders: Floats) -> Floats:
-        """Compute the cost of one answer for all votes, [orders], nats."""
+        """Compute the worst-case RDP cost of one answer over all votes, [orders], nats."""
 
     def worst_answer(self, orders: Floats) -> Floats:
-        """Return the data-independent RDP cost of one answer, [orders], nats.
+        """Return the worst-case RDP cost of one answer over all votes, [orders], nats.
 
-        The cost is cached by order, since it caps F in every table.
+        The cost is cached by order, because every table of costs needs it as a cap.
         """
         return kept("answer", self, orders, self.worst_answers)
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """The Lipschitz constant of the only score."""
+        """By how much the only score can differ between neighbours."""
         return (self.score_lipschitz,)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return the score per query, [queries, 1]."""
+        """Return the score of each query, [queries, 1]."""
         return self.scores(counts, grid=grid)[:, None]
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
-        """Return F̃ on its grid at one order."""
+        """Return a table of RDP costs at one order, by columns of the grid of scores."""
         return self.table_of(order, resolution, lipschitz=self.score_lipschitz)
 
     def table_of(
         self, order: float, resolution: Resolution, *, lipschitz: float, parts: int = 1
     ) -> ScoreTable:
-        """Return F̃ on a grid on which `lipschitz` is `parts` times a whole number of blocks."""
+        """Return a table of RDP costs on a grid whose blocks divide `lipschitz` / `parts`."""
         lowest, highest = self.score_range(order)
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
@@ -581,26 +591,27 @@ class OneScoreMechanism(ScoredMechanism):
         )
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Return (0, k) for scores [queries, 1]."""
+        """Return the cell (0, column) of each score [queries, 1] on the grid."""
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
     def lone_answers(self, orders: Floats) -> Floats:
-        """Compute the cost of one answer if a vote appears or goes missing, [orders], nats.
+        """Compute the worst-case cost of an answer if a vote is added or removed, [orders], nats.
 
-        It is at most the cost for all votes, of which a mechanism may know a smaller part.
+        This cost is at most `worst_answer`, which is the result unless a subclass has a smaller
+        bound.
         """
         return self.worst_answer(orders)
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return the cost of an answer; there is no test."""
+        """Return the worst-case RDP cost of an answer; the test before it costs 0."""
         kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
         answer = kept(kind, self, orders, cost)
         return StepCosts(np.zeros(orders.shape), answer, answer)
 
 
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:
-    """Return a cost for all votes at some orders, cached for mechanisms with equal parameters."""
+    """Return a worst-case cost at some orders, cached for mechanisms with equal parameters."""
     known = _costs_by_order(what, tuple(of.parameters().items()))
     missing = [order for order in dict.fromkeys(orders.tolist()) if order not in known]
     if missing:
@@ -617,10 +628,10 @@ def _costs_by_order(what: str, parameters: tuple[tuple[str, Any], ...]) -> dict[
 def noisy_argmax(
     counts: Histograms, scale: float, draw: Callable[[tuple[int, int]], Draws], *, beside: int = 0
 ) -> tuple[LabelArray, Draws]:
-    """Return argmax of counts + scale·noise per row; ties have probability zero.
+    """Return the argmax of counts + scale·noise of each row; ties have probability zero.
 
-    The second result is the draws of each row that come before those of its classes, [rows,
-    beside]. A few rows are drawn at a time, so that their noise stays in the cache.
+    The second result has the first draws of each row, [rows, beside], which are followed by the
+    draws for its classes. A few rows are drawn at a time, so that their noise fits into the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape
@@ -636,6 +647,6 @@ def noisy_argmax(
 
 
 def plurality(counts: Histograms) -> Ints:
-    """Return max_j n_j per query."""
+    """Return the largest count max_j n_j of each query, [queries]."""
     votes = counts.counts if isinstance(counts, SparseCounts) else counts
     return votes.max(axis=1).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Confident-GNMax: answer only if a noisy test says that enough teachers agree."""
+"""Confident-GNMax: answer a query only if a noisy test says that enough teachers agree."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ from pate_cli.mechanisms.base import (
 from pate_cli.mechanisms.gnmax import GNMax
 
 _EVERY = slice(None)
-# However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
+# Sensitivities are computed for at most this many blocks of plurality counts, however small σ1 is.
 _MOST_BLOCKS = 1024
 # The worst case is the maximum over at most this many groups of plurality counts.
 _MOST_GROUPS = 2048
-# From this many cells on, a lattice is slow.
+# A lattice with more cells than this is slow.
 _LARGE = 1 << 21
 _MOST_TIED = 1e8  # votes
-_ROUND_OFF = 1e-6  # votes; the ends of cells are rounded numbers
+_ROUND_OFF = 1e-6  # votes; the ends of rows have rounding errors
 
 
 @dataclass(frozen=True)
 class ThresholdTest:
-    """The test v + N(0, σ1²) ≥ T, and the rows of a lattice for its score v.
+    """The threshold test v + N(0, σ1²) ≥ T, and a division of its score v into rows.
 
-    Row i holds low + i·width ≤ v ≤ low + (i+1)·width. Width 0 stands for whole scores low, low + 1,
-    …, each in a row of its own. Otherwise the width is the largest move of v between neighbours, so
-    that v moves by at most one row, and costs are suprema over rows.
+    Row i contains low + i·width ≤ v ≤ low + (i+1)·width. With width 0, v is one of the whole
+    numbers low, low + 1, …, and each number is a row. Otherwise neighbours differ in v by at most
+    the width, so they differ by at most one row, and costs are suprema over rows.
 
     Attributes:
         low: the lowest score (votes).
@@ -68,7 +68,7 @@ class ThresholdTest:
         width: the width of a row (votes).
         threshold: T (votes).
         sigma: σ1 (votes).
-        moved: k, the largest move of v between neighbours (votes).
+        moved: k, by how much v can differ between neighbours (votes).
     """
 
     low: float
@@ -82,31 +82,31 @@ class ThresholdTest:
     def of(
         cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
     ) -> ThresholdTest:
-        """Return the threshold test with rows for the whole scores from 0 to `votes`.
+        """Return the threshold test, with rows for all whole numbers v from 0 to `votes`.
 
-        With `real` the rows are for all scores from −`votes` to `votes`.
+        With `real` the rows contain all real numbers v from −`votes` to `votes`.
         """
         low = -float(votes) if real else 0.0
         if not real and moved == 1:
             return cls(low, votes + 1, 0.0, threshold, sigma, moved)
-        # Slightly wider than a neighbour's move, which rounding could otherwise carry over two
-        # rows.
+        # The width is slightly larger than `moved`; otherwise rounding could make neighbours differ
+        # by two rows.
         width = moved * (1.0 + 1e-9)
         return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
-        """Return the row of each score."""
+        """Return the row of each score v."""
         step = self.width or 1.0
         place = np.floor((scores - self.low) / step + (0.0 if self.width else 0.5))
         return np.clip(place.astype(np.int64), 0, self.rows - 1)
 
     @property
     def lowest(self) -> Floats:
-        """The low end of each row, [rows]."""
+        """The lower end of each row, [rows]."""
         return self.low + np.arange(self.rows, dtype=np.float64) * (self.width or 1.0)
 
     def moments(self, low: Floats, order: float) -> PassMoments:
-        """Return the moments of the test in the rows that begin at `low`."""
+        """Return upper bounds on the moments of the test in the rows that begin at `low`."""
         return cell_moments(
             low,
             width=self.width,
@@ -117,20 +117,20 @@ class ThresholdTest:
         )
 
     def chain(self, moments: PassMoments, argmax_rdp: Floats, order: float) -> Floats:
-        """Return ρ for the moments of the test and the cost of the argmax, nats."""
+        """Return the RDP cost ρ of test and argmax together, nats."""
         cap = self.moved**2 * order / (2.0 * self.sigma**2)
         return chain_rdp(moments, argmax_rdp, cap=cap)
 
 
 @dataclass(frozen=True, eq=False)
 class ConfidentTable(CostTable):
-    """ρ on cells (row of v, k) at one order.
+    """The RDP cost ρ of test and argmax together, in cells (row of v, column) at one order.
 
     Attributes:
-        argmax: the cost of the argmax on its grid.
-        rivals: the lattice that ties v to the score of the argmax; None if a neighbour may move one
-            without the other.
-        test: the test, and the rows of v.
+        argmax: the cost of the argmax on the grid of its scores.
+        rivals: the lattice of v and the score of the argmax that describes how a neighbour can
+            change both; None if each may change without the other.
+        test: the threshold test, and the rows of v.
         resolution: how fine the lattice is.
     """
 
@@ -146,50 +146,50 @@ class ConfidentTable(CostTable):
 
     @property
     def grid(self) -> ScoreGrid:  # type: ignore[override]  # as above
-        """The argmax's grid."""
+        """The grid of the scores of the argmax."""
         return self.argmax.grid
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The grid of the columns, which is that of `rivals` if v and the score are tied."""
+        """The grid of the columns on which neighbours move; that of `rivals`, if there is one."""
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return the places on the lattice of cells (row, k) of the argmax's grid."""
+        """Return cells of the lattice that neighbours move on, for cells (row, column of z)."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
     def lattice_rows(self) -> int:
-        """The number of rows of v."""
+        """The number of rows of the score v."""
         return self.test.rows
 
     @property
     def rows_per_block(self) -> int:
-        """A fraction of σ1 in rows, or more if there would be too many blocks."""
+        """The rows in a block: a fraction of σ1, or more if there would be too many blocks."""
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
-        if self.rivals is not None:  # the score in one column falls from row to row
+        if self.rivals is not None:  # the score in a column falls from row to row
             rows = min(rows, int(self.resolution.block / self.rivals.fall))
         return max(1, rows, -(-self.test.rows // _MOST_BLOCKS))
 
     @property
     def sampled(self) -> bool:
-        """Whether the lattice is large and serves only to compare settings."""
+        """Whether the lattice is large and only serves to compare settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Return ρ for rows start ≤ i < stop."""
+        """Return the RDP cost ρ in rows start ≤ i < stop, [stop − start, columns], nats."""
         moments = self.test.moments(self.test.lowest[start:stop, None], self.order)
         if self.rivals is not None:
             columns = self.rivals.scores_at(start, stop, columns)
         return self.test.chain(moments, self.argmax.values[columns], self.order)
 
     def cost(self, cells: Ints) -> Floats:
-        """Return ρ at cells (row, k)."""
+        """Return the RDP cost ρ of cells (row, column), [cells], nats."""
         moments = self._moments_of(cells[:, 0])
         return self.test.chain(moments, self.argmax.values[cells[:, 1]], self.order)
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the cost of the test alone in each row, and the rest of ρ."""
+        """Return the RDP cost of the test alone, and the remaining cost of the query, by cell."""
         moments = self._moments_of(rows)
         selecting = self.test.chain(moments, np.zeros(rows.size), self.order)
         whole = self.test.chain(moments, column_rdp, self.order)
@@ -204,20 +204,20 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Answer by GNMax with σ2 if max_j n_j + N(0, σ1²) ≥ T: Algorithm 1 of the ICLR 2018 paper.
 
-    Choose it for the best labels at a given ε, if queries on which teachers disagree need no label.
-    It is the default.
+    Choose this mechanism for the best labels at a given ε, if queries on which teachers disagree
+    need no label. Confident-GNMax is the default mechanism.
 
         >>> shape = {"teachers": 100, "classes": 3}
         >>> mechanism = pate.ConfidentGNMax(threshold=80, sigma1=20, sigma2=8, **shape)
         >>> pate.aggregate([[97, 2, 1], [40, 35, 25]], mechanism, layout="counts", seed=1).labels
         <Labels: 1 of 2 queries labelled>
 
-    The score is (v, z). One vote moves v = max_j n_j by at most 1, and z (as in GNMax) by at most
-    √2/σ2; accounting.score_grid bounds both moves together. The cost is ρ, the chain rule of
-    accounting.threshold.
+    The RDP cost of a query depends on the score (v, z). One vote moves v = max_j n_j by at most 1,
+    and the score z of GNMax by at most √2/σ2; accounting.score_grid bounds how both move together.
+    The cost of test and argmax together is ρ of accounting.threshold.
 
     Attributes:
-        threshold: T, finite (votes).
+        threshold: the threshold T, finite (votes).
         sigma1: standard deviation of the noise on the largest count, > 0 (votes).
         sigma2: standard deviation of the noise on each count of the argmax, > 0 (votes).
     """
@@ -225,7 +225,7 @@ class ConfidentGNMax(ScoredMechanism):
     name: ClassVar[MechanismName] = MechanismName.CONFIDENT
     takes_prior: ClassVar[bool] = True
     real_scores: ClassVar[bool] = False
-    """Whether the score of the test may be any real number."""
+    """Whether the score of the threshold test may be any real number."""
 
     threshold: float
     sigma1: float
@@ -244,7 +244,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return T and both σ's in proportion to the teachers."""
+        """Return default values of T, σ1 and σ2, proportional to the number of teachers."""
         return {
             "threshold": run.of_teachers(THRESHOLD_SHARE),
             "sigma1": run.of_teachers(SIGMA1_SHARE),
@@ -253,12 +253,12 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def draws(self) -> int:
-        """Return how many draws a query takes: one for the test, and those of the argmax."""
+        """Return how many numbers a query needs: one for the test, and those of the argmax."""
         return self.argmax_draws + 1
 
     @cached_property
     def argmax(self) -> GNMax:
-        """Return the second step, GNMax, as a mechanism."""
+        """Return GNMax, the second step of a query, as a mechanism."""
         return GNMax(
             self.teachers,
             self.classes,
@@ -279,14 +279,14 @@ class ConfidentGNMax(ScoredMechanism):
         )
 
     def test_score(self, counts: Histograms) -> Floats:
-        """Return the score v that is compared with T: max_j n_j, [queries] (votes)."""
+        """Return the score v = max_j n_j that the test compares with T, [queries] (votes)."""
         return plurality(counts).astype(np.float64)
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Test and argmax for every histogram, with one row of noise for each.
+        """Draw a label for every histogram; NO_LABEL if the test fails.
 
-        The noise of the argmax is drawn whether or not it is used, so that the draws of a row
-        depend only on its place.
+        The noise of the argmax is drawn even if the test fails, so that the draws of a row only
+        depend on the place of the row.
         """
         counts = compact(counts)
         if isinstance(counts, SparseCounts):
@@ -299,34 +299,35 @@ class ConfidentGNMax(ScoredMechanism):
         return np.where(passed, labels, np.int32(NO_LABEL))
 
     def answer_chance(self, counts: Histograms) -> Floats:
-        """Return Φ((v − T)/σ1) per query, [queries]."""
+        """Return Pr[the test passes] = Φ((v − T)/σ1) of each query, [queries]."""
         return np.asarray(ndtr((self.test_score(counts) - self.threshold) / self.sigma1))
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Return Pr[the argmax is not the plurality]; it does not depend on the test."""
+        """Return Pr[the argmax is not the plurality] of each query, [queries]."""
         return self.argmax.loss_chance(counts)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return (v, z) per query, [queries, 2]."""
+        """Return the score (v, z) of each query, [queries, 2]."""
         return np.column_stack([self.test_score(counts), self.argmax.scores(counts, grid=grid)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """(k, k√2/σ2), the second plus the error of the quadrature."""
+        """How far a neighbour can move v and z: (k, k√2/σ2 plus numerical errors)."""
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
-        """Return ρ on its lattice at one order."""
+        """Return a table of the RDP cost ρ at one order, by rows of v and columns of z."""
         return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
 
     def _tied_argmax(
         self, order: float, resolution: Resolution
     ) -> tuple[ScoreTable, RivalColumns | None]:
-        """Return the argmax, and the lattice that ties its score to v; None if they are not tied.
+        """Return the costs of the argmax, and the lattice that ties its score to v, or None.
 
-        If k > 1 teachers share a record, rows span several votes, and the place of v in its row is
-        unknown. If the noise is very large, a vote moves the score by no more than its error. In
-        both cases there is no tie.
+        The lattice describes how a vote changes v and the score together. There is none in four
+        cases: v is no count; a record trained k > 1 teachers, so that a row contains several
+        counts; the noise is so large that a vote moves the score by less than its error; or the
+        lattice would have too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -337,29 +338,30 @@ class ConfidentGNMax(ScoredMechanism):
 
     @cached_property
     def _highest_scores(self) -> Floats:
-        """The highest score that a plurality of v allows, v = 0 … τ."""
+        """The highest score that a plurality of v votes can have, v = 0 … τ, [τ + 1]."""
         return worst_scores(teachers=self.most_votes, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Return (row of v, k) for scores [queries, 2]."""
+        """Return the cell (row of v, column of z) of each score, [queries, 2]."""
         return np.stack([self._test.index(score[:, 0]), grid.cells(score[:, 1])], axis=1)
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Return the cost of the argmax in single columns."""
+        """Return the RDP cost of the argmax in columns of a grid, [orders, columns], nats."""
         return self.argmax.column_costs(columns, grid, orders)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """Return (row of v, the argmax's state) per query."""
+        """Return the row of v and the counts in descending order, [queries, 1 + classes]."""
         rows = self._test.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the RDP cost of whole queries, with test and argmax tied together.
+        """Return the largest RDP cost of whole queries within each distance of their votes.
 
-        The cost is exact for two classes. If the score of the test is no count, the result is ρ
-        with the argmax's cost within a distance, at the worst v within this distance.
+        Test and argmax cost what the same votes can cost in both. The cost is exact for two
+        classes. If v is no count, the result is a larger bound: ρ for the largest cost of the
+        argmax within a distance, at the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -389,7 +391,7 @@ class ConfidentGNMax(ScoredMechanism):
         return found
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse sizes for which the cost of the two noisy steps needs too much memory."""
+        """Raise ParameterError if `state_costs` might need too much memory."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
             from pate_cli.accounting.gaussian.tied import check_tied_size
@@ -400,11 +402,11 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether test and argmax are tied and there are more than two classes."""
+        """Whether `state_costs` bounds test and argmax together for more than two classes."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """Estimate the seconds of the bound that ties test and argmax, or of the argmax's bound."""
+        """Estimate the seconds that `state_costs` takes for this many distinct states."""
         if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
@@ -412,7 +414,7 @@ class ConfidentGNMax(ScoredMechanism):
         return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return w1(λ), w2(λ) and w12(λ)."""
+        """Return the worst-case RDP costs of the test, of an answer, and of a whole query."""
         selecting = worst_threshold_rdp(
             teachers=self.most_votes,
             threshold=self.threshold,
@@ -425,13 +427,14 @@ class ConfidentGNMax(ScoredMechanism):
         return StepCosts(selecting, answering, self._worst_query(orders, lone=lone))
 
     def _worst_query(self, orders: Floats, *, lone: bool) -> Floats:
-        """Return w12(λ), the cost of one whole query for all votes, [orders], nats.
+        """Return w12(λ), the worst-case RDP cost of a whole query over all votes, [orders], nats.
 
-        w1 + w2 would be the cost of a query that is a tie and passes the test. But the plurality v
-        decides the test and limits how often the plurality can lose (`worst_scores`). So the
-        supremum is over v alone, of ρ with F at the highest score that v allows. Each of two
-        neighbours has its own v, and ρ bounds both directions from either of them. If v is no count
-        (interactive), some count is at least v.
+        The sum w1 + w2 would be the cost of a query whose votes are the worst for the test *and*
+        for the argmax. But the largest count v decides the test and also limits how often the
+        plurality can lose (`worst_scores`). So w12 is the supremum over v of ρ, with the argmax at
+        the highest score that is possible with v. Each of two neighbours has its own v, and ρ
+        bounds both directions for either v. If v is no count (interactive), some count is at least
+        v.
         """
         kind = "lone query" if lone else "query"
         return kept(kind, self, orders, partial(self._worst_queries, lone=lone))
@@ -443,12 +446,12 @@ class ConfidentGNMax(ScoredMechanism):
     def _worst_cells(
         self, orders: Floats, *, lone: bool = False
     ) -> Iterator[tuple[PassMoments, Floats]]:
-        """Yield the moments of the test by row of v, and the argmax's largest cost in each row.
+        """Yield the moments of the test in each row of v, and the largest cost of the argmax there.
 
-        There is one such pair for each order.
+        The function yields one pair (moments, costs) for each order.
         """
         low = self._test.lowest
-        # Scores fall with v, so a group of rows costs at most as much as its first row.
+        # Scores fall as v grows, so the argmax costs most in the first row of a group.
         size = -(-low.size // _MOST_GROUPS)
         first = np.arange(low.size) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
@@ -458,12 +461,13 @@ class ConfidentGNMax(ScoredMechanism):
             yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the moments of a refusal and of an answer as factors; None if they overflow.
+        """Return the factors by which a refusal and an answer multiply a moment; None on overflow.
 
-        Let e^{cF} be the factor of the labels of an answer, and 1 + excess the factor of the test
-        alone. The factor of a refusal is then 1 + excess − weight. If both are suprema over a cell
-        of v, this could be too small for answers that count for less than refusals; then 1 + excess
-        alone is a bound.
+        The test alone has the factor 1 + excess, of which `weight` belongs to answers. So a refusal
+        has the factor 1 + excess − weight, and an answer has the factor weight·e^{cF} with c = λ −
+        1. If rows contain more than one v, excess and weight are suprema, and their difference may
+        be too small. So a second case is added, in which a refusal has the whole factor 1 + excess
+        and an answer has 0.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -480,19 +484,23 @@ class ConfidentGNMax(ScoredMechanism):
         return QueryMoments(order, refuse, answer, answer_cost=alone)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """Return k1 maxima of sensitivity k, and the histograms of the argmax."""
+        """Return the textbook's steps: k1 published maxima, and the histograms of the argmax.
+
+        Each maximum has sensitivity k.
+        """
         looks = Gaussian(queries, self.sigma1 / self.teachers_per_record)
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """Estimate `worst_rdp` per unit of λ, as 0.42 of the estimate for test plus argmax.
+        """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound.
 
-        No votes make both test and argmax expensive, so that less than their sum remains.
+        No votes are costly both for the test and for the argmax. So the estimate is 0.42 times the
+        estimate for the sum of both.
         """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """Return μ, with μ² = k²(k1/σ1² + 2 k2/σ2²)."""
+        """Return μ of the Gaussian-DP bound, with μ² = k²(k1/σ1² + 2 k2/σ2²)."""
         selecting = self.teachers_per_record * np.sqrt(queries) / self.sigma1
         answering = self.argmax.gaussian_mu(queries=queries, answers=answers)
         return float(np.hypot(selecting, answering))

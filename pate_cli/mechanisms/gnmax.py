@@ -1,4 +1,4 @@
-"""GNMax: the class whose count is largest after Gaussian noise."""
+"""GNMax: answer every query with the class whose count is largest after Gaussian noise."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_pro
 class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²), the class of the largest noisy count.
 
-    Choose it if every query needs a label. If some queries need no label, `confident` gives better
+    Choose GNMax if every query needs a label. If some queries need no label, `confident` has better
     labels at a smaller ε.
 
         >>> pate.GNMax(teachers=100, classes=3, sigma2=20).parameters()["sigma2"]
@@ -65,9 +65,10 @@ class GNMax(OneScoreMechanism):
         >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
         <Labels: 10 of 10 queries labelled>
 
-    The score is z = Φ⁻¹(Pr[the plurality loses]), computed exactly; one vote moves it by at most
-    √2/σ2. The cost F(z) is the two-tail bound (exact for two classes), or the supremum over all
-    votes if that is smaller. The theory is in accounting.gaussian.
+    The RDP cost of a query depends on the score z = Φ⁻¹(Pr[the plurality loses]). The score is
+    computed exactly, and one vote moves it by at most √2/σ2. The cost F(z) is the two-tail bound
+    (exact for two classes), or the worst case over all votes if this is smaller. The theory is in
+    accounting.gaussian.
 
     Attributes:
         sigma2: standard deviation of the noise on each count, > 0 (votes).
@@ -84,24 +85,26 @@ class GNMax(OneScoreMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return σ2 in proportion to the teachers."""
+        """Return the default noise σ2, which is proportional to the number of teachers."""
         del given
         return {"sigma2": run.of_teachers(SIGMA2_SHARE)}
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw one noisy argmax per histogram."""
+        """Draw a label for every histogram: the class with the largest noisy count."""
         counts = compact(counts)
         if isinstance(counts, SparseCounts):
             return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
         return noisy_argmax(counts, self.sigma2, noise.normal)[0]
 
     def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
-        """Draw one noisy argmax per sparse histogram, from `sparse_draws` words per row.
+        """Draw the class with the largest noisy count for sparse histograms.
+
+        `words` has `sparse_draws` random words for each row.
 
         Among the s classes without votes, only the class with the largest noise can win, and each
-        class has the largest noise with equal probability. So one draw gives this noise and another
-        draw the class, for any s (THEORY.md, section 5.9). A class with votes uses the word of its
-        place among such classes.
+        of them has the largest noise with equal probability. So one draw is the largest noise and
+        another draw chooses the class, for any s (THEORY.md, section 5.9). Every class with votes
+        has a word of its own.
 
         Raises:
             ParameterError: a row has votes for more classes than there are teachers.
@@ -124,26 +127,26 @@ class GNMax(OneScoreMechanism):
 
     @property
     def _sigma(self) -> float:
-        """The noise σ2/k at which one vote costs as much as k votes at noise σ2.
+        """The noise σ2/k, at which one vote costs as much as k votes at noise σ2.
 
-        The k votes move the noisy histogram k times as far as one vote.
+        k votes move the noisy histogram k times as far as one vote.
         """
         return self.sigma2 / self.teachers_per_record
 
     @property
     def score_lipschitz(self) -> float:
-        """k√2/σ2 plus the error of the quadrature."""
+        """How far a neighbour can move a computed score: k√2/σ2 plus numerical errors."""
         return score_lipschitz(self._sigma)
 
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return z per query, [queries]."""
+        """Return the score z of each query, [queries]."""
         if grid is None:
             return scores(counts, sigma=self.sigma2)
         floor = max(grid.below, LOWEST_SCORE)
         return scores(counts, sigma=self.sigma2, floor=floor, step=grid.step)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """Return the range from scores whose cost is below 1e-14 to the score of an m-fold tie."""
+        """Return public bounds on the scores of all histograms whose cost is not negligible."""
         return argmax_score_range(
             teachers=self.most_votes,
             classes=self.classes,
@@ -155,10 +158,10 @@ class GNMax(OneScoreMechanism):
     def bounds(
         self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False
     ) -> Floats:
-        """Return the RDP cost F of each score, or its supremum over all votes if that is smaller.
+        """Return the RDP cost F of each score, or the worst case over all votes if that is smaller.
 
-        F is exact for two classes, and the two-tail bound for more. With `lone` it is the cost of a
-        vote that appears or goes missing.
+        F is exact for two classes, and the two-tail bound for more classes. With `lone` a neighbour
+        only adds or removes a vote.
         """
         sigma = self._lone_sigma if lone else self._sigma
         worst = None if quick else self.query_costs(orders, lone=lone).answer
@@ -168,7 +171,7 @@ class GNMax(OneScoreMechanism):
         return found if worst is None else np.minimum(found, worst[:, None])
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """Return the histograms, classes in descending order of votes, [queries, classes]."""
+        """Return the counts of each query in descending order, [queries, classes]."""
         if self.teachers_per_record > 1:
             raise UsageError("`bound` conditional needs `teachers_per_record` 1")
         if self.classes > DENSE_CLASSES:
@@ -180,7 +183,10 @@ class GNMax(OneScoreMechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return F'_d of histograms, or the exact costs of two classes; never above w2."""
+        """Return the largest RDP cost of histograms within each distance, by the conditional bound.
+
+        With two classes the cost is exact. No cost is above the worst case of an answer.
+        """
         progress(1.0)
         if self.classes == 2:
             return two_class_states_rdp(
@@ -200,29 +206,36 @@ class GNMax(OneScoreMechanism):
         )
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse sizes for which the tables of the conditional bound lack memory."""
+        """Raise ParameterError if tables of the conditional bound may need too much memory."""
         if self.classes == 2:
             check_two_class_size(self.most_votes)
         else:
             check_conditional_size(**self.states_shape(rows, order, furthest))
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """Estimate the seconds that F'_d takes; 0 for two classes, or too many."""
+        """Estimate the seconds that `state_costs` takes.
+
+        The estimate is 0 for two classes, and if there are too many classes for the conditional
+        bound.
+        """
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
         return conditional_seconds(**self.states_shape(rows, order, furthest))
 
     def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
-        """Return the public numbers that determine time and memory of a conditional bound."""
+        """Return the public numbers that determine the time and memory of the conditional bound."""
         shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
         return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Return Φ(z) per query, [queries]."""
+        """Return Pr[the answer is not the plurality] of each query, which is Φ(z), [queries]."""
         return np.asarray(ndtr(self.scores(counts)), dtype=np.float64)
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """Return w2(λ); k votes that move together are like one vote at noise σ2/k."""
+        """Return w2(λ), the worst-case RDP cost of an answer over all votes, [orders], nats.
+
+        k votes that move together cost as much as one vote at noise σ2/k.
+        """
         together = self.votes_together
         return worst_argmax_rdp(
             sigma=self._sigma if together else self.sigma2,
@@ -235,20 +248,21 @@ class GNMax(OneScoreMechanism):
     def _lone_sigma(self) -> float:
         """The noise at which moving a vote between two classes costs as much as a lone vote.
 
-        A lone vote moves one count by 1, and the gap of two classes by half of what a move does.
+        A lone vote is only added or removed, so it changes one count by 1. With two classes it
+        changes the gap by half as much as a moved vote.
         """
         return self.sigma2 * (2.0 if self.classes == 2 else math.sqrt(2.0))
 
     def lone_answers(self, orders: Floats) -> Floats:
-        """Return the peak of two classes: the class with the vote wins, or the others do."""
+        """Return the worst-case cost of a lone vote: its class wins, or another class does."""
         return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """Return k2 histograms of L2 sensitivity k√2."""
+        """Return the textbook's steps: k2 published histograms of L2 sensitivity k√2."""
         del queries
         return (Gaussian(answers, self._sigma / 2.0**0.5),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """Return k√(2 k2)/σ2."""
+        """Return μ = k√(2 k2)/σ2 of the Gaussian-DP bound for k2 answers."""
         del queries
         return float(self.teachers_per_record * np.sqrt(2.0 * answers) / self.sigma2)

@@ -29,7 +29,8 @@ from pate_cli.votes.join import predictions
 class InteractiveGNMax(ConfidentGNMax):
     """Answer only if the teachers contradict a student: Algorithm 2 of the ICLR 2018 paper.
 
-    Choose it for a second round, when a student has learnt from the labels of a first round.
+    Choose this mechanism for a second round, when a student has learnt from the labels of a first
+    round.
 
         >>> mechanism = pate.InteractiveGNMax(
         ...     teachers=100, classes=2, threshold=40, sigma1=10, sigma2=8,
@@ -39,22 +40,24 @@ class InteractiveGNMax(ConfidentGNMax):
         >>> pate.aggregate([[95, 5], [8, 92]], mechanism, **given).labels.sources.tolist()
         ['student', 'teachers']
 
-    Let p be the student's probabilities. If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T, the teachers
-    answer by GNMax with σ2. Otherwise, if max_j p_j > γ, the student's own label is released, at no
-    further cost. Otherwise there is no answer.
+    Let p be the probabilities that the student predicts. If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T,
+    the teachers answer by GNMax with σ2. If not, and if max_j p_j > γ, the student's own label is
+    released at no further cost. Otherwise the query has no answer.
 
-    The score is (v, z). v = max_j (n_j − τ p_j) is a real number, not rounded, and one vote moves
-    it by at most 1. Costs are suprema over cells of real v (accounting.threshold.cell_moments).
+    The RDP cost of a query depends on the score (v, z), where z is the score of GNMax. v = max_j
+    (n_j − τ p_j) is a real number, and one vote moves v by at most 1. Costs are suprema over
+    intervals of v (accounting.threshold.cell_moments).
 
     The predictions are public, but the student was trained on labels of the same teachers. So the
-    cost of this round adds to the cost of earlier rounds. Their sum is an ex-post guarantee at one
-    Rényi order that was fixed before the first label (THEORY.md, section 6).
+    cost of this round adds to the cost of earlier rounds. The sum of both costs is an ex-post
+    guarantee at one Rényi order that was fixed before the first label (THEORY.md, section 6).
 
     Attributes:
-        confidence: γ in [0, 1].
-        predictions: the student's probabilities of all rows, in an array or a `Joined`; after
-            `for_rows`, an array of one batch, [rows, classes]. They are public and stay in their
-            own file.
+        confidence: γ in [0, 1], above which a student's probability is enough for the student's own
+            label.
+        predictions: the probabilities that the student predicts for all rows, in an array or a
+            `Joined`; after `for_rows`, an array for one batch, [rows, classes]. The predictions are
+            public, and no report repeats them.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -76,12 +79,12 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError(f"`confidence` must be between 0 and 1, got {self.confidence}")
 
     def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
-        """Return this mechanism with predictions read by `read`, if it has any."""
+        """Return this mechanism with its predictions read by `read`, if it has predictions."""
         given = self.predictions
         return self if given is None else replace(self, predictions=read(given))
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
-        """Return this mechanism with the predictions of these rows only, in their order."""
+        """Return this mechanism with the predictions for these rows, in the order of the rows."""
         if self.predictions is None:
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
         given = self.predictions
@@ -90,9 +93,9 @@ class InteractiveGNMax(ConfidentGNMax):
         return replace(self, predictions=predictions(given, ids, first_row))
 
     def for_reference(self, counts: Histograms, seed: int) -> InteractiveGNMax:
-        """Return the mechanism with a made-up student, which is right and sure on 3 of 4 queries.
+        """Return the mechanism with a made-up student, who is right and sure on 3 of 4 queries.
 
-        It serves to choose parameters of a release without looking at votes.
+        With a made-up student, parameters of a release can be chosen without looking at votes.
         """
         sure = np.random.default_rng(seed).random(len(counts)) < 0.75
         values = np.full(counts.shape, 1.0 / self.classes)
@@ -101,7 +104,7 @@ class InteractiveGNMax(ConfidentGNMax):
         return replace(self, predictions=values)
 
     def test_score(self, counts: Histograms) -> Floats:
-        """Return max_j (n_j − τ p_j) for the rows of the predictions."""
+        """Return the tested score max_j (n_j − τ p_j) of the rows of the predictions, [queries]."""
         bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
         if not bound:
             raise ParameterError("interactive must be bound to the rows it is asked about")
@@ -109,7 +112,7 @@ class InteractiveGNMax(ConfidentGNMax):
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Return Pr[answered] if the student gives probability 0 to the plurality."""
+        """Return Pr[answered] for a student who predicts the plurality with probability 0."""
         return float(ndtr((plurality(votes)[0] - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:

@@ -1,4 +1,4 @@
-"""LNMax: the class whose count is largest after Laplace noise."""
+"""LNMax: answer every query with the class whose count is largest after Laplace noise."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import LAPLACE_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 
-# Scores whose cost is below e^{−36} are raised to this one, which no sum over queries shows.
+# Scores whose cost is below e^{−36} are raised to the score with this cost, which is negligible
+# even in a sum over many queries.
 _NEGLIGIBLE = 36.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LNMax(OneScoreMechanism):
-    """Answer every query with argmax_j n_j + Lap(b).
+    """Answer every query with argmax_j n_j + Lap(b), the class of the largest noisy count.
 
-    This is the mechanism of the 2017 paper. Choose it if each of a few queries needs a label with a
-    pure ε (no δ) per answer. For many queries GNMax costs less.
+    LNMax is the mechanism of the 2017 paper. Choose LNMax if each of a few queries needs a label
+    with a pure ε (no δ) per answer. For many queries GNMax costs less.
 
         >>> pate.LNMax(teachers=100, classes=3, laplace_scale=20).pure_epsilon
         0.1
 
-    One answer is ε0-DP with ε0 = 2/b. The score is ψ(Pr[the plurality loses]), computed exactly,
-    where ψ is the quantile function of Lap(1); one vote moves it by at most 2/b. The cost F is the
-    bound with randomised response as the dominating pair (exact for two classes), or the supremum
-    over all votes if that is smaller. The theory is in accounting.laplace.
+    One answer is ε0-DP with ε0 = 2/b. The RDP cost of a query depends on the score ψ(Pr[the
+    plurality loses]), where ψ is the quantile function of Lap(1). The score is computed exactly,
+    and one vote moves it by at most 2/b. The cost F is the largest cost of an ε0-DP answer with
+    this score (exact for two classes), or the worst case over all votes if this is smaller. The
+    theory is in accounting.laplace.
 
     Attributes:
         laplace_scale: b > 0, the scale of the noise on each count (votes).
@@ -64,36 +66,39 @@ class LNMax(OneScoreMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return b in proportion to the teachers."""
+        """Return the default scale b, which is proportional to the number of teachers."""
         del given
         return {"laplace_scale": run.of_teachers(LAPLACE_SHARE)}
 
     @property
     def pure_epsilon(self) -> float:
-        """2k/b: every answer is ε-DP at this ε."""
+        """The ε of each answer: every answer is ε-DP with ε = 2k/b."""
         return 2.0 * self.teachers_per_record / self.laplace_scale
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw one noisy argmax per histogram."""
+        """Draw a label for every histogram: the class with the largest noisy count."""
         return noisy_argmax(counts, self.laplace_scale, noise.laplace)[0]
 
     @property
     def _scale(self) -> float:
-        """b/k: k votes are k steps of ε0 each, which is like one vote at scale b/k."""
+        """The scale b/k, at which one vote costs as much as k votes at scale b."""
         return self.laplace_scale / self.teachers_per_record
 
     @property
     def score_lipschitz(self) -> float:
-        """2k/b plus the error of the quadrature."""
+        """How far a neighbour can move a computed score: 2k/b plus numerical errors."""
         return laplace_score_lipschitz(self._scale)
 
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return ψ(q) per query, [queries]."""
+        """Return the score ψ(q) of each query, [queries]."""
         floor = LOWEST_SCORE if grid is None else max(grid.below, LOWEST_SCORE)
         return laplace_scores(dense(counts), scale=self.laplace_scale, floor=floor)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """Return the range of scores whose cost is not negligible; F is at most c·e^{ψ + λ ε0}."""
+        """Return public bounds on scores, except scores whose cost is negligible.
+
+        The cost F of the score ψ is at most a constant times e^{ψ + λ ε0}, with ε0 = 2k/b.
+        """
         lowest, highest = laplace_score_range(
             teachers=self.teachers, classes=self.classes, scale=self.laplace_scale
         )
@@ -101,7 +106,7 @@ class LNMax(OneScoreMechanism):
         return max(lowest, LOWEST_SCORE, negligible), highest
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """Return the smaller of F at scores and the supremum over all votes."""
+        """Return the RDP cost F of each score, or the worst case if that is smaller."""
         del quick
         worst = self.worst_answer(orders)
         if self.classes == 2:
@@ -111,14 +116,14 @@ class LNMax(OneScoreMechanism):
     def loss_chance(self, counts: Histograms) -> Floats:
         """Return Pr[an answer is not the plurality] per query, [queries].
 
-        It is ψ⁻¹ of the score, where ψ⁻¹ is the distribution function of Lap(1).
+        This probability is ψ⁻¹ of the score, where ψ⁻¹ is the distribution function of Lap(1).
         """
         return laplace_cdf(self.scores(counts))
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """Return the supremum of an answer's RDP cost over all votes, [orders], nats.
+        """Return the worst-case RDP cost of an answer over all votes, [orders], nats.
 
-        k votes that move together are like one vote at scale b/k.
+        k votes that move together cost as much as one vote at scale b/k.
         """
         together = self.votes_together
         return worst_laplace_max_rdp(
@@ -133,19 +138,19 @@ class LNMax(OneScoreMechanism):
         return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
-        """Return k2 answers, each ε0-DP."""
+        """Return the textbook's steps: k2 answers that are ε0-DP each."""
         del queries
         return (Bounded(answers, self.pure_epsilon),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """Return μ = √(2 k2)·μ(k/b) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).
+        """Return μ = √(2 k2)·μ(k/b) of the Gaussian-DP bound, with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).
 
         The trade-off function of ε-DP consists of two segments through (0, 1), (t, t) and (1, 0), t
         = 1/(1 + e^ε). The trade-off function of N(0, 1) and N(μ, 1) is convex and goes through the
-        same three points if Φ(−μ/2) = t. So it lies below, and ε-DP implies μ(ε)-GDP. Moved votes
-        shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k, and each shift is s_j/b-DP. In a
-        composition the squares of μ add up. Because μ(ε)²/ε grows with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)²
-        (Dong, Roth and Su 2022).
+        same three points if Φ(−μ/2) = t. So the Gaussian function lies below that of ε-DP, and ε-DP
+        implies μ(ε)-Gaussian-DP. Moved votes shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k,
+        and each shift is s_j/b-DP. In a composition the squares of μ add up. Because μ(ε)²/ε grows
+        with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
         """
         del queries
         one_count = self.teachers_per_record / self.laplace_scale

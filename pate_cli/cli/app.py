@@ -18,8 +18,8 @@ _CLOSING: Final = (
     "pate COMMAND --help tells more. First steps: pate demo. --install-completion lets the shell "
     "complete options; -V says which version this is.\n\n"
     "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
-    "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
-    "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
+    "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 a "
+    "ledger was released before, 8 labels did not pass their test, 9 workers or a cluster "
     "failed, 10 a report does not hold, 11 not all of a report could be checked and verify "
     "--strict asks for it, 130 interrupted (143 by SIGTERM)."
 )

@@ -103,9 +103,10 @@ def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[
         for line in _wrapped(each.text, min(console.width, _PARAGRAPH), "  ", "    "):
             yield [(line, "")]
     elif isinstance(each, Pairs):
+        names = max([_NAMES, *(len(name) + 1 for name, _ in each.rows)])
         for name, text in each.rows:
-            for line in _wrapped(text, max(console.width, _LEAST_WIDTH) - _NAMES):
-                yield [(f"{name:<{_NAMES}}", "bold"), (line, "")]
+            for line in _wrapped(text, max(console.width, _LEAST_WIDTH) - names):
+                yield [(f"{name:<{names}}", "bold"), (line, "")]
                 name = ""
     else:
         plain = console.is_dumb_terminal or not console.encoding.lower().startswith("utf")

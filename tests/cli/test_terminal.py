@@ -98,6 +98,14 @@ def test_a_narrow_terminal_cuts_no_number():
         assert max(map(len, narrow.splitlines())) <= width
 
 
+def test_texts_stand_in_one_column_beside_the_longest_name():
+    pairs = Pairs([("queries", "500"), ("voters right 80%", "21.4% of labels")])
+    assert shown_at(60, [pairs]).splitlines() == [
+        "queries          500",
+        "voters right 80% 21.4% of labels",
+    ]
+
+
 def test_columns_that_do_not_fit_stand_below_beside_the_first():
     rows = [("a", "1.25", "22.5", "333.75"), ("bb", "4", "5", "6")]
     grid = Grid("Title", ("name", "first", "second", "third"), rows)

@@ -35,10 +35,11 @@ def confident(threshold, sigma1=8.0, sigma2=4.0, weight=0, kind=ConfidentGNMax):
 
 
 PAIRS = {"query_epsilon": 0.1, "query_delta": 1e-8}
-NOISE = ("Labels are noise: if all 40 votes agree", "pate plan")
-FAR = "The threshold is out of reach: "
+NOISE = ("Labels are mostly noise: even if all 40 votes agree", "pate plan")
+FAR = "The threshold is too high: "
 HARD = (
-    "Guesses of the prior are hard to overrule: if all 40 votes of the teachers are against a guess"
+    "The teachers can hardly overrule the guesses of the prior. If all 40 votes of the teachers are "
+    "for one class and a guess"
 )
 CAUTIONS = [
     (GNMax(40, 4, sigma2=60.0), *NOISE),
@@ -48,7 +49,7 @@ CAUTIONS = [
     (confident(20.0, 20.0, 60.0), *NOISE),
     (
         GNMax(40, 4, sigma2=70.0, prior_weight=10),
-        "Labels are noise: if all 50 votes (10 of the",
+        "Labels are mostly noise: even if all 50 votes (10 of the",
         "",
     ),
     (confident(50.5), FAR, "Lower --threshold"),
@@ -56,7 +57,7 @@ CAUTIONS = [
     (confident(61.0, weight=10), f"{FAR}if all 50 votes (10 of the prior) agree", ""),
     (Stability(40, 4, **PAIRS), FAR, "Raise --query-epsilon"),
     (SparseVector(40, 4, **PAIRS, refusals=3), FAR, "--query-epsilon"),
-    (GNMax(40, 4, sigma2=6.0, prior_weight=41), f"{HARD} of 41 votes", ""),
+    (GNMax(40, 4, sigma2=6.0, prior_weight=41), f"{HARD} of 41 votes is for another", ""),
     (GNMax(40, 4, sigma2=6.0, prior_weight=36), f"{HARD} of 36 votes", ""),
     (confident(52.0, weight=10), f"{HARD} of 10 votes, a query is answered with prob", "0.067"),
 ]

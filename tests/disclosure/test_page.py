@@ -166,7 +166,8 @@ def test_words_of_the_reader_are_texts(words):
     texts = [text for section in found.sections for text in section.texts]
     plain = [text for part in explanation_of(made(), ()).sections for text in part.texts]
     (own,) = (text for text in texts if text not in plain)
-    assert own == f"In the words of whoever made this explanation, that is {shown}; {UNCHECKED}."
+    says = f"Whoever made this explanation says that the release protects {shown}"
+    assert own == f"{says}; {UNCHECKED}."
 
 
 def test_a_page_names_the_report_by_its_hash(tmp_path):
@@ -224,4 +225,4 @@ def test_no_text_is_markup(kind, text):
         plain = Read(explanation_of(strange("plain", kind), ()).to_html())
         assert page.shape == plain.shape
     assert all(char.isprintable() for char in content.replace("\n", ""))
-    assert f"Written by pate {printable(text)}." in "".join(data for _, data in page.inside)
+    assert f"The report was written by pate {printable(text)}." in "".join(data for _, data in page.inside)

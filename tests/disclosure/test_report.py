@@ -82,7 +82,7 @@ def test_a_number_that_json_does_not_have_is_never_written(value):
 
 
 WHATEVER = "it holds whatever the votes were"
-FIXED = "if the mechanisms, queries and caps of all rounds were fixed beforehand"
+FIXED = "if the mechanisms, queries and caps of all rounds were fixed before the first round"
 
 
 @pytest.mark.parametrize(

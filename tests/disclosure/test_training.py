@@ -39,7 +39,7 @@ def test_the_headline_is_amplified_once(asked):
         report = refused.report
     assert (report.epsilon_kind == "worst-case") == (not asked)
     assert report.record_epsilon == amplified(report.epsilon) < report.epsilon
-    assert f"For one training record it is epsilon {report.record_epsilon:.4f}" in report.summary
+    assert f"For one training record, the guarantee is epsilon {report.record_epsilon:.4f}" in report.summary
     assert report.claims("by-record")
     assert report_of(report.facts) == report
     assert TRAINING in pate.verify(report).unchecked
@@ -47,7 +47,7 @@ def test_the_headline_is_amplified_once(asked):
     for words in (
         "For one training record, epsilon is at most",
         "trained with differential privacy of epsilon 1 and delta 1e-06 for one record",
-        "randomness of each training was secret",
+        "randomness in the training of each teacher was secret",
     ):
         assert words in told
     plain = json.loads(report.to_json())["rounds"][0]

@@ -53,7 +53,8 @@ def made(kind, **changes):
 def in_a_thousand_of(epsilon, delta):
     """How often, in 1,000, what is 1 in 1,000 happens, by the sentence that explains an (ε, δ)."""
     told = words(made("confident", epsilon=epsilon, delta=delta))
-    found = re.search(r"What is 1 in 1,000 without .* is at most ([\d.]+) in 1,000 with it", told)
+    rare = r"happens 1 time in 1,000 without .* happens at most ([\d.]+) times in 1,000 with it"
+    found = re.search(rare, told)
     return found and float(found[1])
 
 
@@ -130,7 +131,7 @@ def test_after_a_refusal_the_odds_are_bounded_for_whoever_sees_it(epsilon, delta
     posterior = np.exp(epsilon) / (1.0 + np.exp(epsilon))
     assert posterior <= guessed(epsilon, delta, "refusal") <= posterior + 0.0010001 + delta
     assert "guessing from the refusal" in verdict(epsilon, delta, "refusal")
-    assert "1 in 1,000" not in words(made("refused", epsilon=epsilon, delta=delta))
+    assert "in 1,000 without" not in words(made("refused", epsilon=epsilon, delta=delta))
 
 
 def test_a_sanitized_bound_speaks_of_outcomes_with_so_small_an_epsilon():
@@ -154,7 +155,7 @@ def test_a_sanitized_bound_speaks_of_outcomes_with_so_small_an_epsilon():
         "of the runs that publish so small an epsilon, and in 1e-05 of all runs besides"
     )
     told = words(made("upper", epsilon_kind="upper", epsilon=1.0))
-    assert "1 in 1,000" not in told
+    assert "in 1,000 without" not in told
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def test_an_epsilon_that_promises_nothing_has_no_figures_that_look_like_a_promis
         assert scale_word(epsilon) == "hardly any"
         for kind in ("worst-case", "upper", "refusal"):
             assert "up to 100%" in verdict(epsilon, DELTA, kind)
-        assert "1 in 1,000" not in words(made("confident", epsilon=epsilon))
+        assert "in 1,000 without" not in words(made("confident", epsilon=epsilon))
     assert "at most 99.9%" in verdict(6.9, 1e-5)
     assert "up to 100%" in verdict(6.91, 1e-5)
     assert best_guess(10.0001, 1e-12) > 0.9999  # as its warning says
@@ -200,7 +201,7 @@ def test_a_target_is_never_shown_as_less():
     assert "epsilon 1.3581 at" in report.headline()
     assert "epsilon 1.35804 at" in worded(report).summary
     report = made("refused", epsilon=1.2345671)
-    assert "epsilon 1.23457 at delta 1e-05, what the failed" in worded(report).summary
+    assert "epsilon 1.23457 at delta 1e-05, which is the cost of a failed" in worded(report).summary
 
 
 # --- sentences about a run -----------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_words_claim_what_the_statements_do(kind):
     found = sections(report)
     if not (report.private and report.sound):
         assert set(found) <= {"Nothing is promised", "Warnings", "What was done"}
-        assert "Publish neither the labels nor this report" in words(report)
+        assert "Do not publish the labels or this report" in words(report)
         return
     assert next(iter(found)) == "What is promised"
     assert found["What is promised"][0] == report.summary
@@ -266,7 +267,7 @@ def test_votes_that_move_together_are_those_of_one_teacher():
 )
 def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_record):
     report = made(kind, **changes)
-    (whole,) = (text for text in sections(report)["Who is protected"] if text.startswith("So the"))
+    (whole,) = (text for text in sections(report)["Who is protected"] if text.startswith("The release protects"))
     assert ("each training record" in whole) is by_record
     assert ("without one training record" in words(report)) is by_record
 
@@ -279,7 +280,7 @@ def test_all_runs_have_two_figures_and_what_each_presupposes():
         "after seeing earlier results."
     ) in told
     sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
-    assert f"However the runs were chosen, together they cost {sums}." in told
+    assert f"Together, all runs cost at most {sums}, even if later runs" in told
     # What it is worth is said of the total alone.
     assert f"All runs together give {verdict(spent.epsilon, spent.delta)}." in told
     assert told.count("on pate's scale") == 1

@@ -37,7 +37,9 @@ def test_a_forged_report_has_nothing_to_sign(pate, released):
     told = pate("explain", "r.json")
     said = "pate: the report does not hold: numbers and words\n"
     assert (told.exit_code, told.stderr) == (10, said)
-    assert told.stdout.startswith("Nothing is promised\n  This report does not hold; these checks failed: ")
+    assert told.stdout.startswith(
+        "Nothing is promised\n  This report does not hold; these checks failed: "
+    )
     for words in (("-q",), ("--html", "page.html"), ("--json",)):
         assert pate("explain", "r.json", *words).exit_code == 10
     # Neither a curve nor an entry leaves from a false report.

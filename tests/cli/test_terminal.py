@@ -57,7 +57,10 @@ def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
     assert result.exit_code == 8
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
-    assert rows["epsilon"] == f"1 at delta 1e-05, which is the cost of a failed release test; {WHATEVER}"
+    assert (
+        rows["epsilon"]
+        == f"1 at delta 1e-05, which is the cost of a failed release test; {WHATEVER}"
+    )
     assert rows["privacy"] == verdict(1.0, 1e-5, "refusal")
     assert json.loads((folder / "votes.report.json").read_text())["passed"] is False
 

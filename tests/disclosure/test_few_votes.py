@@ -124,13 +124,16 @@ def said(report):
 
 
 CHOSEN = ("Only the first 10 votes of each teacher were used", "chooses these queries itself")
-ASSIGNED = ("It is public on which queries each teacher may vote", "A public list, which did not depend on votes")
+ASSIGNED = (
+    "It is public on which queries each teacher may vote",
+    "A public list, which did not depend on votes",
+)
 
 
 @pytest.mark.parametrize(("votes", "asked", "told"), [
     (VOTES, {}, (*CHOSEN, "no quotas, no queues, no stand-ins")),
     (VOTES, {"assigned": True}, (*ASSIGNED, "only the public list shows")),
-    (COUNTS, {"layout": "counts"}, ("counts of votes do not show who voted",)),
+    (COUNTS, {"layout": "counts"}, ("because the votes do not show who voted",)),
 ])  # fmt: skip
 def test_premises_are_told_and_what_nobody_can_check_is_named(votes, asked, told):
     report = run(votes=votes, **asked).report
@@ -144,7 +147,7 @@ def test_premises_are_told_and_what_nobody_can_check_is_named(votes, asked, told
     claimed = "layout" in asked
     assert report.rounds[0].voting == Voting(10, asked.get("assigned", False), claimed=claimed)
     for text in (report.summary, said(report)):
-        assert ("nobody could check this, since counts" in text) is claimed
+        assert ("nobody could check this, because the votes" in text) is claimed
 
 
 @pytest.mark.parametrize(("mechanism", "asked", "told"), [

@@ -225,4 +225,6 @@ def test_no_text_is_markup(kind, text):
         plain = Read(explanation_of(strange("plain", kind), ()).to_html())
         assert page.shape == plain.shape
     assert all(char.isprintable() for char in content.replace("\n", ""))
-    assert f"The report was written by pate {printable(text)}." in "".join(data for _, data in page.inside)
+    assert f"The report was written by pate {printable(text)}." in "".join(
+        data for _, data in page.inside
+    )

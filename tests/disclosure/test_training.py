@@ -39,7 +39,10 @@ def test_the_headline_is_amplified_once(asked):
         report = refused.report
     assert (report.epsilon_kind == "worst-case") == (not asked)
     assert report.record_epsilon == amplified(report.epsilon) < report.epsilon
-    assert f"For one training record, the guarantee is epsilon {report.record_epsilon:.4f}" in report.summary
+    assert (
+        f"For one training record, the guarantee is epsilon {report.record_epsilon:.4f}"
+        in report.summary
+    )
     assert report.claims("by-record")
     assert report_of(report.facts) == report
     assert TRAINING in pate.verify(report).unchecked

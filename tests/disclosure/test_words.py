@@ -267,7 +267,11 @@ def test_votes_that_move_together_are_those_of_one_teacher():
 )
 def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_record):
     report = made(kind, **changes)
-    (whole,) = (text for text in sections(report)["Who is protected"] if text.startswith("The release protects"))
+    (whole,) = (
+        text
+        for text in sections(report)["Who is protected"]
+        if text.startswith("The release protects")
+    )
     assert ("each training record" in whole) is by_record
     assert ("without one training record" in words(report)) is by_record
 

@@ -72,7 +72,9 @@ def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
     assert report.unsettled == ("inputs",)
     assert sentence("gap-inputs") in report.warnings
     assert not any(statement.holds for statement in report.statements)
-    assert report.summary.startswith("Nothing is promised: because of --unverified, the total includes a report")
+    assert report.summary.startswith(
+        "Nothing is promised: because of --unverified, the total includes a report"
+    )
     assert verify(report, with_dp_accounting=False).failed == ["promise"]
     for later in (report, done.record, tmp_path / "record"):
         with pytest.raises(UsageError, match=r"(?i)nothing is promised|has no guarantee"):

@@ -93,7 +93,8 @@ FIXED = "if the mechanisms, queries and caps of all rounds were fixed before the
         (
             ReleaseKind.UPPER,
             "a",
-            ", a sanitized bound for these votes, as statement released-epsilon says.",
+            ", a noisy upper bound on the cost of these votes; statement released-epsilon says "
+            "what this bound guarantees.",
             "all labels and the sanitized epsilon",
         ),
     ],
@@ -101,7 +102,7 @@ FIXED = "if the mechanisms, queries and caps of all rounds were fixed before the
 def test_words_match_numbers_and_name_their_premise(kind, names, summary, covers):
     report = report_of(kind, names=names)
     assert report.summary == f"epsilon {report.epsilon:.4f} at delta 1e-05{summary}"
-    assert report.covers == f"{covers}; earlier runs are not tracked"
+    assert report.covers == f"{covers}; earlier runs on these teachers are not tracked"
     assert "one teacher" in report.adjacency
     assert repr(report) == f"<Report: {report.headline()}>"
 

@@ -40,6 +40,7 @@ from pate_cli.core.noise import (
 )
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
+from refusals import refusal
 
 WORDS = st.integers(min_value=0, max_value=2**64 - 1)
 
@@ -151,10 +152,8 @@ def test_a_seeded_stream_never_changes():
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7"])
 def test_bad_seeds_are_usage_errors(seed):
-    with pytest.raises(UsageError) as caught:
-        RunKey.of(seed)
-    assert str(caught.value) == f"seed must be a whole number >= 0, not {seed!r}"
-    assert caught.value.exit_code == 2
+    text = refusal(UsageError, RunKey.of, seed)
+    assert text == f"seed must be a whole number >= 0, not {seed!r}"
 
 
 # ---------------------------------------------------------------- keys
@@ -214,9 +213,7 @@ def test_runs_of_one_seed_have_names_of_their_own():
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
 def test_a_key_has_256_bits(size):
-    with pytest.raises(ParameterError) as caught:
-        RunKey(bytes(size))
-    assert str(caught.value) == f"a run's key has 32 bytes, not {size}"
+    assert refusal(ParameterError, RunKey, bytes(size)) == f"a run's key has 32 bytes, not {size}"
 
 
 # ---------------------------------------------------------------- failures, forks, threads
@@ -241,10 +238,8 @@ def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeyp
         "the operating system gives no random numbers (for example, /dev/urandom is missing), "
         "so noise would not be private; run pate on another system"
     )
-    for make in (lambda: RunKey.of(None), lambda: RunKey.of(1)):
-        with pytest.raises(EngineError) as caught:
-            make()
-        assert str(caught.value) == text
+    for seed in (None, 1):
+        assert refusal(EngineError, RunKey.of, seed) == text
     words = ["aggregate", str(votes), "--layout", "counts", "--delta", "1e-5", "-o", str(out)]
     told = CliRunner().invoke(app, words, prog_name="pate")
     assert told.exit_code == EngineError.exit_code == 9

@@ -78,10 +78,12 @@ def test_lines_left_out_exchanged_or_repeated_are_refused(place, whole, order):
         read(place)
 
 
-@pytest.mark.parametrize("content", [b"{}\n", b"[" * 9999, b"\x93NUMPY\n", b'{"kind": "some"}\n'])
-def test_another_file_is_no_journal(place, content):
-    place.write_bytes(content)
-    text = refusal(LedgerError, Journal, place, "some")
+@pytest.mark.parametrize(
+    "content", [b"{}\n", b"[" * 9999, b"\x93NUMPY\n", b'{"kind": "some"}\n', None]
+)
+def test_another_file_or_kind_is_no_journal(place, whole, content):
+    place.write_bytes(whole if content is None else content)
+    text = refusal(LedgerError, Journal, place, "other" if content is None else "some")
     assert text.startswith(str(place))
     assert "is not a record, or has another version" in text
 
@@ -93,11 +95,6 @@ def test_lines_that_are_appended_before_others_were_written_again_stay(place, wh
     journal.append({"strike": "b"})
     journal.catch_up()
     assert read(place) == [*LINES, {"strike": "a"}, {"strike": "b"}]
-
-
-def test_another_kind_is_refused(place, whole):
-    with pytest.raises(LedgerError, match="is not a record"):
-        Journal(place, "other")
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path):

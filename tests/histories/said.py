@@ -75,7 +75,7 @@ class Said:
         if self._alone and _NOT_ENTERED in text and _NOTHING.search(text):
             yield from (f"{name} changed" for name in self._me.records if self._changed(name))
         for name in _NOT_ASKED.findall(text):
-            if _lines(self._is(name)) != _lines(self._was(name)):
+            if asks_in(self._is(name)[1]) != asks_in(self._was(name)[1]):
                 yield f"{name} tells of more"
 
     def _of_what_counts(self, text: str) -> Iterator[str]:
@@ -125,7 +125,3 @@ def _runs(record: _Lies) -> dict[str, str]:
 def _cost(run: dict[str, Any]) -> str:
     refused = run["outcome"] == "refused"
     return f"{run['settings']['target']['refusal_epsilon'] if refused else run['epsilon']:g}"
-
-
-def _lines(record: _Lies) -> list[dict[str, Any]]:
-    return asks_in(record[1])

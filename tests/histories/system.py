@@ -114,7 +114,6 @@ class System:
 
     Attributes:
         me: the process that runs.
-        boot: how often it was started.
         broken: the first promise that was seen not to be kept.
         power: whether a process that dies takes the power along.
     """
@@ -123,7 +122,7 @@ class System:
         self.root = os.path.realpath(root)
         self.chance, self._told = chance, told
         self.tree = FolderNode(0o755)
-        self.boot, self.steps = 1, 0
+        self.steps = 0
         self.broken: str | None = None
         self.power = False
         self.changed: Callable[[str, Node], None] = lambda path, node: None
@@ -172,7 +171,6 @@ class System:
         for process in self.processes.values():
             self.end(process)
         self.processes.clear()
-        self.boot += 1
         self.tree = survived(self.tree, self.chance)
         with self._unpatched():
             for entry in os.scandir(self.root):
@@ -720,12 +718,6 @@ class _Entries(list):
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
-
-    def __next__(self) -> Any:
-        raise StopIteration
-
-    def close(self) -> None:
         pass
 
 

@@ -20,6 +20,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.interactive import InteractiveGNMax
+from refusals import refusal
 from runs import aggregated, cut
 from slices import tries
 
@@ -120,16 +121,14 @@ def test_no_student_label_after_the_stop(cap, size):
 
 def test_it_must_be_bound_to_its_rows():
     unbound = InteractiveGNMax(10, 2, threshold=5.0, sigma1=1.0, sigma2=1.0)
-    with pytest.raises(ParameterError) as caught:
-        unbound.for_rows(np.arange(3), 0)
-    assert str(caught.value) == "interactive needs the student's predictions; give `predictions`"
+    text = refusal(ParameterError, unbound.for_rows, np.arange(3), 0)
+    assert text == "interactive needs the student's predictions; give `predictions`"
     bound = InteractiveGNMax(
         10, 2, threshold=5.0, sigma1=1.0, sigma2=1.0, predictions=a_student(np.full((4, 2), 0.5))
     )
     for mechanism in (unbound, bound):
-        with pytest.raises(ParameterError) as caught:
-            mechanism.score(np.full((3, 2), 5))
-        assert str(caught.value) == "interactive must be bound to the rows it is asked about"
+        text = refusal(ParameterError, mechanism.score, np.full((3, 2), 5))
+        assert text == "interactive must be bound to the rows it is asked about"
     np.testing.assert_array_equal(bound.for_rows(np.arange(2), 1).predictions, np.full((2, 2), 0.5))
     assert unbound.fallback() is None
 

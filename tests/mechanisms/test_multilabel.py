@@ -118,29 +118,6 @@ def test_sensitivities_of_the_sum(case, ensemble):
     assert (found[here] / found[there]).max() <= math.exp(beta) * (1.0 + 1e-9)
 
 
-SETS = [
-    (ConfidentGNMax(3, 4, threshold=2.2, sigma1=1.0, sigma2=1.2), 3.0),
-    (GNMax(3, 4, sigma2=1.5), 5.0),
-    (LNMax(3, 4, laplace_scale=1.5), 2.0),
-]
-
-
-@pytest.mark.parametrize(("mechanism", "order"), SETS, ids=lambda case: getattr(case, "name", ""))
-def test_sets_of_labels_cover_every_pair_of_files(mechanism, order):
-    ensemble = Ensemble(3, (NO, YES))
-    counts = np.zeros((len(ensemble.graph.histograms), 4), dtype=np.int64)
-    for column, (first, second) in enumerate(ensemble.kinds.tolist()):
-        counts[:, first + 2 * second] += ensemble.graph.histograms[:, column]
-    laws = laws_of(mechanism, counts)
-    assert np.all(laws[:, :4] > -60.0)  # no set is impossible, whoever votes for it
-    table = mechanism.cost_table(order)
-    cost = table.cost(mechanism.cells(mechanism.score(counts), table.grid))
-    here, there = ensemble.edges
-    exact = renyi(laws[here], laws[there], order)
-    assert exact.max() > 1e-3
-    np.testing.assert_array_less(exact, np.minimum(cost[here], cost[there]) * (1.0 + 1e-9))
-
-
 def test_a_file_of_ballots_is_these_pairs():
     """The reader and the graph above agree on what one query is."""
     ensemble = Ensemble(3, (NO, YES, NONE))

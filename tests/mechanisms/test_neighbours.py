@@ -16,26 +16,20 @@ from runs import single_curves
 
 CASES = [
     (ConfidentGNMax(8, 4, threshold=5.0, sigma1=2.0, sigma2=1.5), 8.0),
-    (ConfidentGNMax(6, 2, threshold=4.2, sigma1=1.5, sigma2=4.0), 3.0),
     (ConfidentGNMax(6, 4, threshold=4.2, sigma1=1.5, sigma2=4.0), 3.0),
     (ConfidentGNMax(10, 3, threshold=6.0, sigma1=3.0, sigma2=2.0), 14.0),
     (ConfidentGNMax(10, 2, threshold=8.0, sigma1=6.0, sigma2=1.6), 5.0),
     (ConfidentGNMax(8, 3, threshold=4.0, sigma1=0.9, sigma2=0.8), 3.0),
     (ConfidentGNMax(8, 3, threshold=8.0, sigma1=1.0, sigma2=8.0), 2.0),
-    (ConfidentGNMax(6, 4, threshold=4.0, sigma1=3.0, sigma2=20.0), 8.0),
     (ConfidentGNMax(5, 4, threshold=-3.0, sigma1=60.0, sigma2=1.0), 1.5),
     (ConfidentGNMax(7, 3, threshold=20.0, sigma1=3.0, sigma2=5.0), 40.0),
     (GNMax(8, 4, sigma2=1.5), 8.0),
-    (GNMax(10, 2, sigma2=3.0), 5.0),
     (GNMax(10, 2, sigma2=40.0), 50.0),
     (GNMax(10, 3, sigma2=3.0), 2.5),
-    (GNMax(6, 4, sigma2=20.0), 8.0),
     (GNMax(8, 3, sigma2=0.6), 3.0),
     (LNMax(8, 4, laplace_scale=1.5), 2.0),
-    (LNMax(10, 2, laplace_scale=3.0), 5.0),
     (LNMax(10, 2, laplace_scale=0.5), 3.0),
     (LNMax(10, 3, laplace_scale=0.6), 2.5),
-    (LNMax(6, 4, laplace_scale=0.8), 3.0),
     (LNMax(20, 3, laplace_scale=1.0), 14.0),
 ]
 

@@ -8,12 +8,6 @@ from pate_cli.planning.synthetic import SyntheticEnsemble
 
 
 @pytest.fixture
-def authors(mnist_file):
-    """The folder with the authors' MNIST votes, and none of the others' for sure."""
-    return mnist_file.parent
-
-
-@pytest.fixture
 def draw():
     """Made-up histograms [queries, classes]."""
 

@@ -33,8 +33,8 @@ def line(out, *words):
 # The MNIST rows of the paper.
 
 
-def test_table_1_on_the_authors_mnist_votes(authors, run):
-    code, out, err = run("table1", "--votes", authors)
+def test_table_1_on_the_authors_mnist_votes(mnist_file, run):
+    code, out, err = run("table1", "--votes", mnist_file.parent)
     assert code == 0
     assert err == ""
     assert line(out, "LNMax", "  1000  ") == (
@@ -46,8 +46,8 @@ def test_table_1_on_the_authors_mnist_votes(authors, run):
     assert "not the authors' file" not in out
 
 
-def test_table_2_on_the_authors_mnist_votes(authors, run):
-    code, out, _ = run("table2", "--votes", authors, "--form", "json")
+def test_table_2_on_the_authors_mnist_votes(mnist_file, run):
+    code, out, _ = run("table2", "--votes", mnist_file.parent, "--form", "json")
     assert code == 0
     mnist = rows(out)["MNIST, Confident-GNMax"]
     assert mnist["status"] == "ran"
@@ -66,7 +66,7 @@ def test_table_2_on_the_authors_mnist_votes(authors, run):
     assert round(correct["epsilon"], 3) == 3.606
     assert mnist["worst_case"] == pytest.approx(2.0499, abs=2e-4)
     assert mnist["printed"]["epsilon"] == 2.52
-    _, out, _ = run("table2", "--votes", authors)
+    _, out, _ = run("table2", "--votes", mnist_file.parent)
     assert line(out, "MNIST", "printed  ")[2:] == (
         ["2.52 ± 0.385", "2.00", "14", "0.0329", "6.23", "0.0618"]
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.planning.synthetic import SyntheticEnsemble, from_recipe
+from refusals import refusal
 from slices import tries
 
 NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"
@@ -102,9 +103,8 @@ def test_imbalance_follows_a_power_law():
     ],
 )
 def test_recipes_out_of_range(change, message):
-    with pytest.raises(ParameterError) as caught:
-        SyntheticEnsemble(**({"teachers": 10, "classes": 3, "queries": 5} | change))
-    assert str(caught.value) == message
+    given = {"teachers": 10, "classes": 3, "queries": 5} | change
+    assert refusal(ParameterError, SyntheticEnsemble, **given) == message
 
 
 def test_made_up_votes_say_their_recipe():

@@ -16,22 +16,11 @@ def refusal_of(layout=None, **columns):
     return refused(pa.table(columns), layout=layout)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "label",
-        "Labels",
-        "truth",
-        "y_true",
-        "true_label",
-        "target",
-        "y",
-        "total",
-        "index",
-        "id",
-        "n_votes",
-    ],
-)
+ANSWERS = ["label", "Labels", "truth", "y_true", "true_label", "target", "y"]
+SUMS_AND_IDS = ["total", "n_votes", "index", "id"]
+
+
+@pytest.mark.parametrize("name", ANSWERS + SUMS_AND_IDS)
 def test_a_column_beside_counts_that_is_none(name):
     """An answer, an id or a sum beside counts would be read as one more class."""
     message = refusal_of("counts", **TWO, **{name: [1, 0]})

@@ -30,9 +30,9 @@ def excess(points, move, order):
     return excess_moment(before.logs, after.logs, order=order).sum(axis=0)
 
 
-def cells(axes, sigma, order, half, *, shrink=1.0, seed=0):
+def cells(axes, sigma, order, half):
     """Bounds of random cells, and the largest f at random points and corners of each."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     move = moves(axes, 1.0 / sigma)
     centres = random.uniform(-4.0 - order / sigma, 4.0 + order / sigma, size=(axes, 40))
     inside = half * np.sign(random.uniform(-1.0, 1.0, size=(axes, 1, 60)))
@@ -41,7 +41,7 @@ def cells(axes, sigma, order, half, *, shrink=1.0, seed=0):
     _, bound = cell_bounds(
         outcomes(centres),
         outcomes(centres + move),
-        shift=shrink * float(np.linalg.norm(move)),
+        shift=float(np.linalg.norm(move)),
         half=half,
         order=order,
     )

@@ -1,7 +1,5 @@
 """The ε of one training record of a privately trained teacher: golden numbers, exact laws."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

@@ -1,7 +1,5 @@
 """Tallies, nodes of a table, and costs within a distance against plain loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Local sensitivity on a lattice against a naive loop over every cell of every window."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

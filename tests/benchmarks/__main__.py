@@ -5,8 +5,6 @@ time of the whole process, the median of three runs where one is short; memory i
 resident size of the process and its children as the kernel notes it. Measure on an idle machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """The parts of the benchmark: its files, its tables. Nothing here looks at a clock."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise: its words are those of SHAKE-256 and Philox, and draws are compared with mpmath."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import hashlib

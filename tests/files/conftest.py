@@ -1,7 +1,5 @@
 """Fixtures for the tests of outputs: kinds of file systems, and transactions that must fail."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Names that follow from addresses, and the hash of what was written."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

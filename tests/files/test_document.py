@@ -1,7 +1,5 @@
 """Documents come back from JSON as they were, or are refused by the field that is wrong."""
 
-from __future__ import annotations
-
 import enum
 import json
 import types

@@ -1,7 +1,5 @@
 """A journal: what is appended is there after every kind of end, and nothing else passes for it."""
 
-from __future__ import annotations
-
 import json
 import os
 

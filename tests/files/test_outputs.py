@@ -1,7 +1,5 @@
 """Outputs on a disk: all of them or none, nothing half-written, and nothing of others replaced."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

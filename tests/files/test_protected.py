@@ -1,7 +1,5 @@
 """Which files `force` replaces: labels, reports and pages of pate, and no votes of any layout."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Outputs on a store: tried by a put and a delete, whole under their name, no secret among them."""
 
-from __future__ import annotations
-
 import secrets
 
 import pytest

@@ -1,7 +1,5 @@
 """Outputs that are devices, pipes, descriptors or standard output: whole, after the files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

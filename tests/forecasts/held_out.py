@@ -10,8 +10,6 @@ of those that `tune` finds on the very votes at the same agreement.
 It prints one line of JSON for each ensemble, and mean and median of shares, at most 1, at the end.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -12,8 +12,6 @@ is made, too.
 `make forecasts` prints a line for each setting and writes all of them as JSON lines.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

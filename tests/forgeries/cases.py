@@ -1,7 +1,5 @@
 """Reports of every kind of promise, each with what its holder and its readers have."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Every leaf of a report changed by itself, and by a forger who computes all that follows."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import hashlib

@@ -3,8 +3,6 @@
 It depends on nothing but its seed, keys of the noise included.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

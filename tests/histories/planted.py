@@ -1,7 +1,5 @@
 """Bugs on purpose: each in the place of something in `pate_cli`, until a block is left."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a command says when it fails, beside what lies there: none of it may be false."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, Final

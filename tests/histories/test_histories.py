@@ -1,7 +1,5 @@
 """A slice of `make histories`, and that each bug on purpose is found."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

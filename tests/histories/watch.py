@@ -1,7 +1,5 @@
 """What is looked at after every call: who may read what, and whether it is paid for."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """`pate session` in processes of its own, killed at any moment and started again on its record."""
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import importlib

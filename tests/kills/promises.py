@@ -1,7 +1,5 @@
 """What must hold of a session's record, whatever happened to the session."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

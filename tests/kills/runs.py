@@ -1,7 +1,5 @@
 """`pate aggregate --checkpoint`, killed at any moment and started again on its checkpoint."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

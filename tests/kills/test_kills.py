@@ -1,7 +1,5 @@
 """A slice of `make kills`: sessions, runs with a checkpoint, and two runs that share one."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """`make contract` ends with how many checks each mechanism passed, and with how many it failed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

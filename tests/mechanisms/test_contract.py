@@ -22,8 +22,6 @@ For Interactive a node is a histogram together with what the student predicts fo
 share the prediction, which is public.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

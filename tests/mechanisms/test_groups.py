@@ -1,7 +1,5 @@
 """Teachers that count differently: every ballot of a few, and every neighbour in each group."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import dataclass, replace

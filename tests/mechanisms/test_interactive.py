@@ -1,7 +1,5 @@
 """Interactive-GNMax: real-valued scores, reinforced labels, and a student who knows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several labels a query, on whole graphs of small ensembles: every ballot of every teacher."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import cached_property

@@ -4,8 +4,6 @@ Histograms are those of all ballots, missing ones included, with the votes of a 
 class that teachers may agree with or contradict, shared out over classes, or absent.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """Mechanisms at a matched number of answers: how far each has to ask, and what that costs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import ndtr

@@ -1,7 +1,5 @@
 """What votes would cost: steps, orders and queries add up; MNIST costs what the paper says."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What given votes cost if teachers vote on few queries: by exact laws, and as runs pay it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`pate_cli.planning.forecast`: what is said of a run before it spends is what happens to runs."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 

@@ -1,7 +1,5 @@
 """Plans before the first vote: what was left out is found, and what is printed runs."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

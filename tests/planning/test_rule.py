@@ -1,7 +1,5 @@
 """The public rule: settings that are likely to pass, by public numbers alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The public rule: it sees no votes, obeys what is given, and stays near the secret optimum."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sensitivity by distance and its smooth maximum, tight and as published."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

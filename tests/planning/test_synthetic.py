@@ -1,7 +1,5 @@
 """Made-up ensembles: shapes, moments, refusals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The search for settings: what it finds keeps its goal when a run of it is priced anew."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

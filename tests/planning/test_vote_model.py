@@ -1,7 +1,5 @@
 """`pate_cli.planning.vote_model`: made-up ensembles follow the law that they state."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

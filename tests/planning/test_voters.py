@@ -1,7 +1,5 @@
 """Plans for voters who vote on few queries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

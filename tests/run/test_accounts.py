@@ -1,7 +1,5 @@
 """What the release test asks of its coin: no more than the labels could cost, and no less."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 What happens to runs that are killed is tried in `tests/kills`.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import pickle

@@ -1,7 +1,5 @@
 """A Dask cluster gives what this machine gives, to the last bit, or one clear line and nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

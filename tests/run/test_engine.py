@@ -1,7 +1,5 @@
 """Processes give results in order, survive the death of any of them, and end with their parent."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """Readings of a file: the same whatever the ranges and wherever they are read; no change unseen."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

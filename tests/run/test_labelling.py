@@ -1,7 +1,5 @@
 """A run from batches to report, for every kind of account: caps, batches, charges, sessions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

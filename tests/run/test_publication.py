@@ -1,7 +1,5 @@
 """One destination: labels, report and ledger appear together, or nothing does."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

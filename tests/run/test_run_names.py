@@ -1,7 +1,5 @@
 """What a report says of its run: a name that a resumed run keeps, and when it began."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Neighbours of vote histograms, one by one and whole graphs of them."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Hockey-sticks of many rows that all have the same law."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Work for other processes; importable there."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """The same votes are the same votes in every format, and in every way that one comes in."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

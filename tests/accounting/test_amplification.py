@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from divergences import hockey_stick, worst_pair
 from pate_cli.accounting.amplification import record_epsilon, release_epsilon
 from pate_cli.core.errors import ParameterError
 from slices import tries
@@ -44,18 +45,6 @@ def test_the_largest_release_that_a_record_can_bear():
     assert release_epsilon(1.0, **told) == math.inf  # what one teacher's training bears by itself
 
 
-def divergence(one, other, ratio):
-    """sup over S of one[S] − ratio·other[S]."""
-    return float(np.maximum(one - ratio * other, 0.0).sum())
-
-
-def worst_pair(epsilon, delta):
-    """Laws on four outcomes that are (ε, δ)-close and no closer."""
-    likely = (1.0 - delta) / (1.0 + math.exp(-epsilon))
-    law = np.array([delta, likely, 1.0 - delta - likely, 0.0])
-    return law, law[::-1]
-
-
 @pytest.mark.parametrize("release_delta", [1e-9, 1e-2])
 @pytest.mark.parametrize("teacher_delta", [0.0, 1e-10, 1e-3, 0.05])
 @pytest.mark.parametrize("epsilons", [(1.0, 1.0), (2.0, 0.7), (0.3, 3.0), (3.0, 3.0), (0.5, 0.1)])
@@ -69,10 +58,9 @@ def test_it_covers_the_worst_training_before_the_worst_release(
     one, other = worst_pair(epsilon, release_delta)
     release = np.stack([one, one, other, other])
     here, there = (law @ release for law in worst_pair(teacher, teacher_delta))
-    assert divergence(here, there, math.exp(found)) <= release_delta * (1.0 + 1e-9) + 1e-15
+    assert hockey_stick(here, there, found) <= release_delta * (1.0 + 1e-9) + 1e-15
     if teacher_delta == 0.0:  # and no less would do, but for what δ leaves
-        less = math.exp(found * 0.99)
-        assert divergence(here, there, less) > 1e-4 * found
+        assert hockey_stick(here, there, 0.99 * found) > 1e-4 * found
 
 
 @settings(max_examples=tries(150), deadline=None)
@@ -86,7 +74,7 @@ def test_no_training_and_no_event_exceed_the_theorem(seed, votes, outcomes):
     events = (np.arange(2**outcomes)[:, None] >> np.arange(outcomes)) % 2
     for at in (0.0, 0.1, 0.5, 1.5):
         ratio = math.exp(at)
-        reached = divergence(*training, ratio)
+        reached = hockey_stick(*training, at)
         gain = events @ (one - ratio * other)
         if reached == 0.0:
             assert gain.max() <= 1e-12

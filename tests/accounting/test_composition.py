@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from divergences import hockey_stick
+from divergences import hockey_stick, worst_pair
 from pate_cli.accounting.composition import best_composition, optimal_composition, smallest_delta
 from pate_cli.core.errors import ParameterError, UnreachableError
 from slices import some
@@ -16,9 +16,7 @@ from slices import some
 
 def product_of_worst_pairs(k, epsilon, delta):
     """All 4^k outcomes of k worst-case (ε0, δ0) mechanisms on the two databases."""
-    kept, low = 1.0 - delta, 1.0 / (1.0 + np.exp(epsilon))
-    one = np.array([delta, kept * (1.0 - low), kept * low, 0.0])
-    other = one[::-1]
+    one, other = worst_pair(epsilon, delta)
     p, q = np.ones(1), np.ones(1)
     for _ in range(k):
         p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pate_cli.core.errors import PateError
 from pate_cli.disclosure.facts import report_of, run_of
-from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, ReportFacts, parse_report
+from pate_cli.disclosure.report import CHECKED, Checked, ReportFacts, parse_report
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import BESIDE, LABELS, RUN_SETTINGS
 from pate_cli.verbs.signatures import verify
@@ -195,5 +195,4 @@ def as_csv(parquet):
 
 def _signed(path):
     content = path.read_bytes()
-    file = LabelFile("csv", len(content), hashlib.sha256(content).hexdigest())
-    return {"format": file.format, "bytes": file.bytes, "sha256": file.sha256}
+    return {"format": "csv", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.accounting.sensitivity import distances_for
+from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -34,6 +34,9 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
     assert np.all(np.diff(found.curve) >= 0.0)
     assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))
     assert found.curve.size == min(20, int(np.ceil(14.0 / beta)))
+    smooth = smooth_sensitivity(found.curve, ceiling=found.ceiling, beta=beta)
+    assert found.smooth(beta) == pytest.approx(smooth, rel=1e-14)
+    assert found.discounted(beta).max() <= smooth
 
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)

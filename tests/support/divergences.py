@@ -18,6 +18,13 @@ def renyi(log_p, log_q, order):
     return np.where(far > 5.0, far, near) / (order - 1.0)
 
 
+def worst_pair(epsilon, delta):
+    """Laws on four outcomes that are (ε, δ)-close and no closer."""
+    likely = (1.0 - delta) / (1.0 + np.exp(-epsilon))
+    law = np.array([delta, likely, 1.0 - delta - likely, 0.0])
+    return law, law[::-1]
+
+
 def hockey_stick(p, q, epsilon):
     """sup over events of P − e^ε Q along the last axis."""
     return np.maximum(p - np.exp(epsilon) * q, 0.0).sum(axis=-1)

@@ -12,7 +12,6 @@ from pate_cli.files.outputs import Outputs
 
 @pytest.fixture
 def umask():
-    """Set the umask for one test."""
     before = os.umask(0o022)
     yield os.umask
     os.umask(before)

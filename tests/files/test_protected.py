@@ -20,7 +20,6 @@ SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
 
 
 def written(columns, kind):
-    """The bytes of a table."""
     return encoded_table(pa.table(columns), kind)
 
 
@@ -87,7 +86,6 @@ def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
 
 
 def record(folder):
-    """A record of one run."""
     place = folder / "record"
     pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, record=place)
     return place

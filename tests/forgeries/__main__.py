@@ -10,7 +10,6 @@ GIVEN = ("alone", "csv", "all")
 
 
 def say(line):
-    """Show a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

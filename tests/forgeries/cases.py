@@ -173,7 +173,6 @@ KINDS = {
 
 @functools.cache
 def case(kind):
-    """The case of this kind; made once."""
     with tempfile.TemporaryDirectory() as name:
         report, labels = KINDS[kind](Path(name))
         record = SpendRecord.read(Path(name, "record"))

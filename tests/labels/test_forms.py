@@ -48,7 +48,6 @@ PLAIN = labels_of(SAID, label_set=LabelSet(3))
 
 
 def encoded(labels, kind):
-    """The bytes of a file of labels."""
     file = io.BytesIO()
     write_labels([labels], file, LabelFormat(kind), rows=len(labels))
     return file.getvalue()

@@ -9,8 +9,6 @@ from pate_cli.planning.synthetic import SyntheticEnsemble
 
 @pytest.fixture
 def draw():
-    """Made-up histograms [queries, classes]."""
-
     def histograms(*, teachers, classes, queries, agreement=0.9, seed=1):
         ensemble = SyntheticEnsemble(
             teachers=teachers, classes=classes, queries=queries, agreement=agreement
@@ -34,8 +32,6 @@ def run(capsys):
 
 @pytest.fixture
 def save():
-    """Write an array into a folder."""
-
     def write(folder, name, array):
         folder.mkdir(exist_ok=True)
         np.save(folder / name, array)

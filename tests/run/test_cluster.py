@@ -104,7 +104,6 @@ class Cast:
 
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory):
-    """A scheduler with two workers."""
     cast = Cast(tmp_path_factory.mktemp("dask"), "", "")
     try:
         yield cast.ready()

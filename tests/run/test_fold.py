@@ -92,7 +92,6 @@ def small(monkeypatch):
 
 
 def looked(rows):
-    """Every batch as it is read."""
     return list(rows.over(CONFIDENT, batch_of))
 
 

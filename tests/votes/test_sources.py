@@ -39,8 +39,6 @@ def row(number, suffix=".csv", extra=""):
 
 @pytest.fixture
 def fill(tmp_path):
-    """Write files into a folder, and return it."""
-
     def write(files, folder="votes"):
         for name, content in files.items():
             path = tmp_path / folder / name

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.files.outputs import Outputs
-
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3, "--force"]
 OTHER = ["--report", "r.json"]
 
@@ -130,20 +128,3 @@ def test_no_other_output_replaces_what_pate_has_not_written(pate, kept, npy, fol
         curve = ["--export-rdp", f"{name}.json", "--force"]
         kept("explain", "r.json", *curve, output=f"{name}.json")
         kept("release", "r.json", "--report", f"{name}.json", "--force", output=f"{name}.json")
-
-
-def test_what_becomes_an_input_during_the_run_is_not_replaced_at_its_end(pate, npy, monkeypatch):
-    write = Outputs.write
-
-    def late(self, path, data):
-        write(self, path, data)
-        if str(path) == "r.json":
-            os.link("v.npy", "l.npy")
-
-    monkeypatch.setattr(Outputs, "write", late)
-    before = npy.read_bytes()
-    done = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE)
-    assert done.exit_code == 2
-    assert "l.npy is not an earlier output of this kind, so not even --force" in done.stderr
-    assert done.stderr.endswith("what went to r.json stays\n")
-    assert Path("l.npy").read_bytes() == npy.read_bytes() == before

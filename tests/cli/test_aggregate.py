@@ -114,13 +114,24 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
 
 
-def test_a_target_of_several_labels_asks_whole_queries(pate, folder):
+def test_limits_and_targets_of_several_labels_ask_whole_queries(pate, folder):
     random = np.random.default_rng(12)
     chances = random.choice([0.05, 0.9], size=(40, 1, 3))
     np.save(folder / "ballots.npy", (random.random((40, 25, 3)) < chances).astype(np.uint8))
-    words = ("--layout", "multilabel", "--label-names", "mild,big,new", "-o", "l.jsonl")
-    done = pate("aggregate", "ballots.npy", *words, "--seed", 5, "--target-epsilon", 3)
-    queries = json.loads(done.stdout)["queries"]
+    words = ("--layout", "multilabel", "--label-names", "mild,big,new", "--seed", 5, "--force")
+
+    def asked(labels, *more):
+        done = pate("aggregate", "ballots.npy", *words, "-o", labels, *more)
+        return json.loads(done.stdout)["queries"]
+
+    assert asked("l.jsonl", "--max-queries", 7) == 21
+    rows = [json.loads(line) for line in Path("l.jsonl").read_text().splitlines()]
+    assert [row["query_id"] for row in rows] == list(range(40))
+    assert all(row["labels"] == [] and len(row["unanswered"]) == 3 for row in rows[7:])
+    assert asked("p.csv", "--max-queries", 7) == 21
+    pairs = Path("p.csv").read_text().splitlines()[1:]
+    assert [pair.endswith("not asked") for pair in pairs] == [False] * 21 + [True] * 99
+    queries = asked("t.jsonl", "--target-epsilon", 3)
     assert 0 < queries < 120
     assert queries % 3 == 0
 

@@ -103,6 +103,15 @@ def test_releases_at_once_draw_once(kept, patched, folder, record):
     assert draws_in(record) == 1
 
 
+def test_that_a_release_pays_for_what_the_rounds_published_is_said(kept, pate):
+    kept("a.json", *KEEP[:-1], "upper")
+    told = pate("release", "a.json", *DRAW).stderr.splitlines()[0]
+    assert told == (
+        "pate: the rounds published 1 epsilon(s) of their own, and this report pays for "
+        "them; aggregate --release none --ledger FILE avoids this"
+    )
+
+
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
 CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
 

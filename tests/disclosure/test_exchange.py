@@ -1,5 +1,6 @@
 """What other accountants are given, against what they make of it."""
 
+import copy
 import json
 import math
 import sys
@@ -12,7 +13,7 @@ import pate_cli as pate
 import reports
 from pate_cli.accounting.conversion import RdpCurve, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.sensitivity import largest_order
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.facts import report_of
@@ -171,6 +172,27 @@ def test_where_nothing_is_claimed_nothing_is_exported(words):
     found = NO_CLAIM[words]()
     for export in (pate.rdp_curve, pate.dp_event):
         assert words in refusal(UsageError, export, found)
+
+
+DAMAGE = {
+    "no report": lambda r: r.clear(),
+    "no rounds": lambda r: r.update(rounds=[]),
+    "fewer queries than answers": lambda r: r["rounds"][0].update(queries=3),
+    "no noise": lambda r: r["rounds"][0]["mechanism"].update(sigma2=0.0),
+    "a draw without noise": lambda r: r.update(
+        earlier_draws=[{"kind": "upper", "delta": 1e-5, "order": 8.0, "beta": 0.1, "sigma": 0.0}]
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_report_is_refused(report, tmp_path, damage):
+    found = copy.deepcopy(json.loads(report.to_json()))
+    DAMAGE[damage](found)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(found))
+    for export in (pate.rdp_curve, pate.dp_event):
+        assert str(path) in refusal(ReportError, export, path)
 
 
 def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):

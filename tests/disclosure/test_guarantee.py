@@ -148,6 +148,13 @@ def test_a_release_lists_the_priors_of_its_rounds():
     assert list(guesses_of(one.rounds)) == [("prior", f"12 votes for each of 20 guesses; {VOID}")]
 
 
+def test_a_quote_tells_of_the_prior_as_the_report_will():
+    words = {"prior": reports.guesses(), "prior_weight": 12, **reports.SHAPE}
+    quoted = pate.quote(reports.votes(), "gnmax", max_answers=30, **words)
+    report, _ = reports.made("prior")
+    assert quoted.to_dict()["prior"] == report.to_dict()["rounds"][0]["prior"]
+
+
 def test_of_a_prior_without_a_vote_nothing_is_said():
     words = {"seed": 3, **reports.SHAPE}
     with_one, without = (

@@ -127,6 +127,8 @@ def test_a_page_has_the_sections_of_explain_and_every_sentence_of_them_in_order(
     page = Read(found.to_html())
     titles = [section.title for section in found.sections]
     assert page.of("h2") == titles + ["Signed"] * found.promised
+    for word in ("Signature", "Name", "Date"):
+        assert (word in page.of("p")) is found.promised, word
     assert page.of("li") == [text for section in found.sections for text in section.texts]
 
 

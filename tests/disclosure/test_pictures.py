@@ -118,7 +118,9 @@ def test_what_the_pictures_show():
     curve, discounted, top = sensitivity().lines
     assert top.get_ydata()[0] == discounted.get_ydata().max()
     assert len({line.get_linestyle() for line in (curve, discounted)}) == 2
-    *numbers, marked = plan().lines
+    (mine,) = new_axes("mine")
+    assert plan(mine) is mine
+    *numbers, marked = mine.lines
     assert [line.get_label() for line in numbers] == ["20 teachers", "40 teachers"]
     assert marked.get_xydata().tolist() == [[2.0, 4.0]]
     together, budget = spent().lines

@@ -106,6 +106,16 @@ def test_ids_of_an_array_are_whole_numbers_and_texts(tmp_path):
         assert again.labels.to_arrow().column(0).to_pylist() == ["0", "1", "q2"]
 
 
+def test_what_is_left_of_a_budget_never_grows(here):
+    left = []
+    for turn, delta in enumerate(("1e-7", "1e-6", "1e-5", "1e-4")):
+        line = f"aggregate counts.npy --mechanism gnmax --sigma2 40 --delta {delta} --budget 4"
+        line += " --max-queries 20 --spend s.json"
+        assert here(f"{line} -o l{turn}.csv --report r{turn}.json").code == 0
+        left.append(json.loads(here("spent s.json --budget 4").stdout)["budget_left"])
+    assert left == sorted(left, reverse=True)
+
+
 def test_a_record_follows_votes_that_a_pattern_names(here):
     for name in ("one", "two"):
         np.save(here.folder / f"{name}.npy", inputs.COUNTS)

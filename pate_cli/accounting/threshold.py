@@ -3,8 +3,8 @@
 The test passes with probability p(v) = Φ((v − T)/σ1), where v = max_j n_j, and one vote moves v by
 at most 1. The Rényi divergence of two Bernoulli distributions with p and p' is convex in p' and 0
 at p' = p. So the worst neighbour has v' = v + 1 or v' = v − 1, whether or not v is a whole number.
-The code also uses both v' at v = 0 and v = τ. The cost is exact. Near T it is about 2/π of the
-paper's λ/(2σ1²), and far from T it is much less.
+The code uses both neighbours even at v = 0 and v = τ, where one of them does not exist. The cost is
+exact. Near T it is about 2/π of the paper's λ/(2σ1²), and far from T it is much less.
 
 **A whole Confident query** is the test, followed by an argmax if the test passes. The output of the
 query is "no answer" or a label. By the chain rule, in which the cost of the test is exact, the RDP

@@ -54,11 +54,11 @@ If the ideal run has a guarantee (eps, delta), the actual run has the guarantee
   more, this share is at most 2e-10 M. The proof is in THEORY.md, section 24.4.
 
 The error that cells add to delta is *not* negligible if delta is small. `smallest_delta` is ten
-times this error. The error depends on eps: the code takes the worst-case eps of the labels plus
-one, which leaves room for a sanitized draw, but at most 10. Runs with a smaller delta are refused.
-So up to eps = 10, the delta of a report is too small by at most a tenth, and usually by far less.
-Beyond eps = 10 it is too small by at most e^(eps - 10) tenths, but such an epsilon protects hardly
-anybody.
+times the error by cells. This error depends on eps: the code takes the worst-case eps of the labels
+plus one, which leaves room for a sanitized draw, but at most 10. Runs with a smaller delta are
+refused. So up to eps = 10, the delta of a report is too small by at most a tenth, and usually by
+far less. If eps is above 10, delta is too small by at most e^(eps - 10) tenths, but such an eps
+protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") finds the count in the *released* value count + noise,
@@ -177,7 +177,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class RunKey:
-    """The key from which all noise of a run is computed. SECRET, unless it has a seed.
+    """The key from which all noise of a run is computed. The key is SECRET unless it has a seed.
 
     Attributes:
         secret: 32 bytes.

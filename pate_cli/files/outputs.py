@@ -135,7 +135,7 @@ class Outputs:
                 output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Write the whole content of a reserved output; raise the errors of `open`."""
+        """Write the whole content of a reserved output; errors are those of `open`."""
         with self.open(path) as file:
             file.write(data)
 
@@ -352,7 +352,7 @@ class File(Output):
         return self.path.open("rb") if self.path.exists() else None
 
     def begin(self) -> None:
-        """Begin the draft in the folder of the file; raise the errors of `Output.begin`."""
+        """Begin the draft in the folder of the file; errors are those of `Output.begin`."""
         folder = self.path.parent
         self.refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
@@ -367,12 +367,12 @@ class File(Output):
         self.draft = os.fdopen(os.open(self.hide(str(self.path)), NEW, self._mode), "w+b")
 
     def finish(self) -> None:
-        """Force the draft to disk; raise the errors of `Output.finish`."""
+        """Force the draft to disk; errors are those of `Output.finish`."""
         super().finish()
         os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
-        """Give the draft its name; raise the errors of `Output.deliver`."""
+        """Give the draft its name; errors are those of `Output.deliver`."""
         there = self.refuse_there()
         with self.leaving():
             if not self._hidden:
@@ -406,7 +406,7 @@ class Stream(Output):
         return set() if path == os.devnull else {f"local {path}"}
 
     def begin(self) -> None:
-        """Begin the draft in the folder for temporary files; raise the errors of `Output.begin`."""
+        """Begin the draft in the folder for temporary files; errors are those of `Output.begin`."""
         if self._standard and (sys.stdout is None or sys.stdout.closed):
             # The descriptor of a closed stream may by now belong to another file.
             raise OutputError("cannot write standard output: it is closed")
@@ -415,7 +415,7 @@ class Stream(Output):
         super().begin()
 
     def deliver(self) -> None:
-        """Write the draft to the stream; raise the errors of `Output.deliver`."""
+        """Write the draft to the stream; errors are those of `Output.deliver`."""
         target: int | str = self._path
         if self._standard:
             sys.stdout.flush()
@@ -466,25 +466,25 @@ class StoredFile(Output):
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def begin(self) -> None:
-        """Check the place and begin the draft; raise the errors of `Output.begin`."""
+        """Check the place and begin the draft; errors are those of `Output.begin`."""
         with reachable(self.name, OutputError):
             self.refuse_folder(there=self._kind() == "Directory")
         self.refuse_there()
         super().begin()
 
     def try_room(self, size: int) -> None:
-        """Write and delete a test object beside the file; raise the errors of `Output.try_room`."""
+        """Write and delete a test object beside the file; errors are those of `Output.try_room`."""
         super().try_room(size)
         self._put([b"pate looks whether it can write here\n"])
         self.remove(self._hidden)
 
     def finish(self) -> None:
-        """Write the draft to the store; raise the errors of `Output.finish`."""
+        """Write the draft to the store; errors are those of `Output.finish`."""
         super().finish()
         self._put(self.chunks())
 
     def deliver(self) -> None:
-        """Give the draft its name; raise the errors of `Output.deliver`."""
+        """Give the draft its name; errors are those of `Output.deliver`."""
         there = self.refuse_there()
         with self.leaving():
             if there:  # Some stores cannot move an object onto another one.

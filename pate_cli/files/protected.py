@@ -125,7 +125,7 @@ _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|che
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Return a function that accepts files that begin with a regular expression, in any case."""
+    """Return a function that accepts files whose beginning matches a pattern, in any case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 

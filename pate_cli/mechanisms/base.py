@@ -64,8 +64,8 @@ class RunShape:
         teachers: τ, the number of teachers; if teachers vote on few queries, how many vote on one
             query.
         queries: k1, the number of queries that are asked.
-        delta: δ of the whole guarantee.
-        teachers_per_record: k.
+        delta: δ of the guarantee of the whole run.
+        teachers_per_record: k, how many teachers one record may have trained.
     """
 
     teachers: int
@@ -496,7 +496,7 @@ class ScoredMechanism(Mechanism):
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors of a query in a stopping rule; None if it cannot have such a rule."""
+        """Return the factors of a query in a stopping rule; None if the mechanism has none."""
         del order
         return None
 

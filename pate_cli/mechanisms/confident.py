@@ -359,9 +359,9 @@ class ConfidentGNMax(ScoredMechanism):
     ) -> Floats:
         """Return the largest RDP cost of whole queries within each distance of their votes.
 
-        Test and argmax cost what the same votes can cost in both. The cost is exact for two
-        classes. If v is no count, the result is a larger bound: ρ for the largest cost of the
-        argmax within a distance, at the worst v within this distance.
+        Test and argmax are charged together, for the same votes. The cost is exact for two classes.
+        If v is no count, the result is a larger bound: ρ for the largest cost of the argmax within
+        a distance, at the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {

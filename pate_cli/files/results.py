@@ -98,11 +98,12 @@ class Result(ABC):
         """
         from pate_cli.files.outputs import Outputs  # Most results are never saved.
 
+        name = public_name(path)
         with Outputs(force=force) as out:
-            replaces = self._replaces(public_name(os.fspath(path)))
-            out.reserve(path, mode=0o600 if self.secret else 0o644, replaces=replaces)
+            mode = 0o600 if self.secret else 0o644
+            out.reserve(path, mode=mode, replaces=self._replaces(name))
             with out.open(path) as file:
-                self.write(file, public_name(os.fspath(path)))
+                self.write(file, name)
 
     def _replaces(self, path: str) -> Replaces:
         """Return which existing file `force` may replace: one that begins like the new file."""

@@ -424,9 +424,10 @@ class ConfidentGNMax(ScoredMechanism):
             moved=self.teachers_per_record,
         )
         answering = self.argmax.query_costs(orders, lone=lone).answer
-        return StepCosts(selecting, answering, self._worst_query(orders, lone=lone))
+        kind, cost = "lone query" if lone else "query", partial(self._worst_queries, lone=lone)
+        return StepCosts(selecting, answering, kept(kind, self, orders, cost))
 
-    def _worst_query(self, orders: Floats, *, lone: bool) -> Floats:
+    def _worst_queries(self, orders: Floats, *, lone: bool = False) -> Floats:
         """Return w12(λ), the worst-case RDP cost of a whole query over all votes, [orders], nats.
 
         The sum w1 + w2 would be the cost of a query whose votes are the worst for the test *and*
@@ -436,10 +437,6 @@ class ConfidentGNMax(ScoredMechanism):
         bounds both directions for either v. If v is no count (interactive), some count is at least
         v.
         """
-        kind = "lone query" if lone else "query"
-        return kept(kind, self, orders, partial(self._worst_queries, lone=lone))
-
-    def _worst_queries(self, orders: Floats, *, lone: bool = False) -> Floats:
         cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 

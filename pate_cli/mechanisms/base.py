@@ -216,7 +216,7 @@ class Mechanism(ABC):
         """Draw a label for every histogram; NO_LABEL if a query has no answer."""
 
     def moving(self, votes: int) -> Self:
-        """Return the mechanism if a neighbour changes this many votes of a query."""
+        """Return this mechanism for neighbours that change up to this many votes of a query."""
         return replace(self, teachers_per_record=votes)
 
     @property

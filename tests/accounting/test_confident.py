@@ -19,10 +19,6 @@ def confident_rdp(v, argmax_rdp, *, threshold, sigma, order):
     return chain_rdp(moments, argmax_rdp, cap=order / (2.0 * sigma**2))
 
 
-def rho(v, argmax_rdp, **where):
-    return float(confident_rdp(np.array([float(v)]), np.array([argmax_rdp]), **where)[0])
-
-
 @settings(max_examples=tries(100))
 @given(
     v=st.floats(0.0, 300.0),
@@ -32,8 +28,8 @@ def rho(v, argmax_rdp, **where):
     order=st.floats(1.1, 60.0),
 )
 def test_the_chain_rule_with_many_digits(v, argmax_rdp, threshold, sigma, order):
-    found = rho(v, argmax_rdp, threshold=threshold, sigma=sigma, order=order)
     where = {"threshold": threshold, "sigma": sigma, "order": order}
+    found = float(confident_rdp(np.array(v), np.array(argmax_rdp), **where))
     true = max(
         float(exact_test(one, two, **where, digits=150, gain=argmax_rdp))
         for other in (v - 1.0, v + 1.0)

@@ -116,10 +116,6 @@ def test_the_law_is_exactly_symmetric_without_zeros_or_infinities(draw, word):
 # ---------------------------------------------------------------- streams
 
 
-def seeded(seed):
-    return RunKey.of(seed).rows(0, 1)
-
-
 SECRET = bytes(range(32))
 
 
@@ -145,7 +141,7 @@ def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
 
 
 def test_a_seeded_stream_never_changes():
-    assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
+    assert RunKey.of(2018).rows(0, 1).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7"])
@@ -367,10 +363,6 @@ def fine_draw(place):
     return float(fine_normal_from_words(words_of(first, second).reshape(1, 2))[0])
 
 
-def ideal_below(point):
-    return mpmath.erfc(-point / mpmath.sqrt(2)) / 2
-
-
 RELEASED = [
     # f, S, kappa/sigma, sigma, beyond which the tail is looked at
     (0.7, 0.004, 4.75, 9.0, -9.0),
@@ -410,7 +402,8 @@ def test_the_law_of_a_published_epsilon_is_the_ideal_one(f, smooth, ratio, sigma
             actual = mpmath.mpf(first_word_at(lambda place, e=edge: published(place) > e))
             exact = f + mpmath.mpf(scale) * mpmath.mpf(shift) + mpmath.mpf(overhead)
             point = (mpmath.mpf(edge) - exact) / (mpmath.mpf(scale) * mpmath.mpf(sigma))
-            ends.append((actual / mpmath.mpf(2) ** 128, ideal_below(point)))
+            ideal = mpmath.erfc(-point / mpmath.sqrt(2)) / 2
+            ends.append((actual / mpmath.mpf(2) ** 128, ideal))
         for (low, below), (high, above) in itertools.pairwise(ends):
             actual, ideal = high - low, above - below
             assert abs(actual - ideal) <= eta * ideal + mpmath.mpf(2) ** -127

@@ -21,10 +21,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def mode_of(path):
-    return stat.S_IMODE(path.stat().st_mode)
-
-
 def write(folder, *wanted, force=False, content=b"new", **more):
     out = Outputs(force=force)
     with out:
@@ -110,7 +106,7 @@ def test_permissions_are_the_wish_less_the_umask(
     with Outputs(force=force) as out:
         out.reserve(path, mode=mode, replaces=OLD)
         out.write(path, b"x")
-    assert mode_of(path) == expected
+    assert stat.S_IMODE(path.stat().st_mode) == expected
 
 
 def test_places_that_take_no_file_are_refused(tmp_path, fails):

@@ -2,9 +2,7 @@
 
 import functools
 import itertools
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,37 +34,26 @@ def edges_of(which, group, teachers_per_record):
     return BALLOTS[which].edges(group, teachers_per_record)
 
 
-@dataclass(frozen=True)
 class Ensemble:
     """A mechanism for some groups of teachers, and all ballots."""
 
-    name: str
-    which: str
-
-    @property
-    def groups(self):
-        return ENSEMBLES[self.which]
-
-    @property
-    def ballots(self):
-        return BALLOTS[self.which]
-
-    @cached_property
-    def mechanism(self) -> Any:
+    def __init__(self, name, which):
+        self.name, self.which = name, which
+        self.groups, self.histograms = ENSEMBLES[which], BALLOTS[which].histograms
         public = self.groups.public
-        return CASES[self.name].build(
+        self.mechanism = CASES[name].build(
             teachers=self.groups.total,
             classes=3,
             teachers_per_record=max(group.votes_per_record for group in public),
             votes_together=all(group.teachers_per_record == 1 for group in public),
         )
+        # The same student predicts everywhere, if the mechanism takes that.
+        student = [STUDENTS[3][0]] * len(self.histograms)
+        self.bound = with_student(self.mechanism, student)
 
-    def bound(self, mechanism):
-        """The mechanism with what the same student predicts everywhere, if it takes that."""
-        return with_student(mechanism, [STUDENTS[3][0]] * len(self.ballots.histograms))
-
-    def law(self, mechanism):
-        laws = CASES[self.name].law(self.bound(mechanism), self.ballots.histograms)
+    @functools.cached_property
+    def law(self):
+        laws = CASES[self.name].law(self.bound, self.histograms)
         np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
         return laws
 
@@ -75,8 +62,7 @@ class Ensemble:
 
     def divergence(self, group):
         """The exact Rényi divergences over all neighbours in a group."""
-        law = self.law(self.mechanism)
-        logs = np.log(law[:, law.max(axis=0) > 0.0])
+        logs = np.log(self.law[:, self.law.max(axis=0) > 0.0])
         here, there = self.edges(group)
         return renyi(logs[here], logs[there], ORDER)
 
@@ -104,7 +90,7 @@ def test_no_neighbour_in_a_group_costs_more_than_its_votes_per_record(case):
 
 @each(SCORED)
 def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
-    counts, mechanism = case.ballots.histograms, case.bound(case.mechanism)
+    counts, mechanism = case.histograms, case.bound
     table, score = mechanism.cost_table(ORDER), mechanism.score(counts)
     cells = mechanism.cells(score, table.grid)
     cost = table.cost(cells)
@@ -119,7 +105,7 @@ def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
 
 @each(["gnmax", "confident", "lnmax"])
 def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
-    law = case.law(case.mechanism)
+    law = case.law
     cost = Cost(DELTA, (Rows(case.mechanism, 1, 1),))
     headline = cost.own.epsilon
     found = group_guarantees(case.groups.public, cost, epsilon=headline, delta=DELTA)
@@ -133,7 +119,7 @@ def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
 @each(COMPOSED)
 @pytest.mark.parametrize("delta", some([0.301, 0.6], 3))
 def test_a_composition_covers_the_neighbours_in_every_group(case, delta):
-    law = case.law(case.mechanism)
+    law = case.law
     delta = max(delta, 1.05 * case.mechanism.leak)
     epsilon = case.mechanism.privacy(1, delta).epsilon
     for group in case.groups.public:

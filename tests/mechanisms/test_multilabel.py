@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import cached_property
 
 import numpy as np
 import pytest
@@ -30,16 +29,10 @@ class Ensemble:
     def __init__(self, teachers, answers):
         self.kinds = np.array(list(itertools.product(answers, repeat=LABELS)))
         self.graph = Graph.of(teachers, len(self.kinds))
-
-    @cached_property
-    def pairs(self):
-        """(no, yes) of every file and label: [files, labels, 2]."""
+        self.edges = self.graph.edges.T
+        # (no, yes) of every file and label: [files, labels, 2].
         said = [(self.kinds == answer).astype(int) for answer in (NO, YES)]
-        return np.stack([self.graph.histograms @ each for each in said], axis=2)
-
-    @property
-    def edges(self):
-        return self.graph.edges.T
+        self.pairs = np.stack([self.graph.histograms @ each for each in said], axis=2)
 
 
 def laws_of(mechanism, counts):

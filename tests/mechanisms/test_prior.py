@@ -1,25 +1,19 @@
-"""A public prior is B more teachers, no less; its exact laws are held by the contract.
-
-Histograms are those of all ballots, missing ones included, with the votes of a prior on top: for a
-class that teachers may agree with or contradict, shared out over classes, or absent.
-"""
+"""A public prior is B more teachers, no less; its exact laws are held by the contract."""
 
 import itertools
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from divergences import renyi
-from graphs import Graph
+from graphs import every_histogram
 from laws import checked_argmax_law
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.votes.join import shared_out
 from slices import some
 
@@ -29,64 +23,33 @@ WEIGHTS = (0, 1, 3, 9)
 NO_MORE = 1.0 + 1e-9
 
 
-def mechanism_of(name, classes, weight, k=1):
+def mechanism_of(name, classes, weight, k):
     teachers = TEACHERS[classes]
     more = {"teachers_per_record": k, "prior_weight": weight}
     if name == "gnmax":
         return GNMax(teachers, classes, sigma2=2.1, **more)
     test = {"threshold": teachers + weight / 2.0 - 1.0, "sigma1": 1.7, "sigma2": 2.4}
-    if name == "confident":
-        return ConfidentGNMax(teachers, classes, **test, **more)
-    return InteractiveGNMax(teachers, classes, **test, **more)
+    return ConfidentGNMax(teachers, classes, **test, **more)
 
 
-@dataclass(frozen=True)
-class Guessed:
-    """Every histogram of τ teachers under every guess."""
-
-    mechanism: ConfidentGNMax | GNMax
-
-    @cached_property
-    def guesses(self):
-        """What the prior adds: nothing, all for one class, some for each."""
-        m, weight = self.mechanism.classes, self.mechanism.prior_weight
-        none, first = np.zeros(m, dtype=np.int64), weight * np.eye(m, dtype=np.int64)[0]
-        shares = np.arange(m, 0, -1.0)[None] / np.arange(m, 0, -1.0).sum()
-        return np.unique(np.stack([none, first, *shared_out(shares, weight)]), axis=0)
-
-    @cached_property
-    def graph(self):
-        it = self.mechanism
-        more = {"missing": it.teachers, "teachers_per_record": it.teachers_per_record}
-        return Graph.of(it.teachers, it.classes, **more)
-
-    @cached_property
-    def counts(self):
-        return (self.guesses[:, None] + self.graph.histograms[None]).reshape(
-            -1, self.mechanism.classes
-        )
-
-
-@cache
-def guessed(*case):
-    return Guessed(mechanism_of(*case))
-
-
-def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
-    cases = some(itertools.product(names, classes, weights, k), 5 if len(k) > 1 else 1)
-    return pytest.mark.parametrize(
-        "nodes",
-        [guessed(*case) for case in cases],
-        ids=["{}-m{}-B{}-k{}".format(*c) for c in cases],
-    )
+def histograms_of(it):
+    """Every histogram of τ teachers, and a prior's votes: none, all for one class, or for each."""
+    m, weight = it.classes, it.prior_weight
+    none, first = np.zeros(m, dtype=np.int64), weight * np.eye(m, dtype=np.int64)[0]
+    shares = np.arange(m, 0, -1.0)[None] / np.arange(m, 0, -1.0).sum()
+    guesses = np.stack([none, first, *shared_out(shares, weight)])
+    every = every_histogram(it.teachers, m, missing=it.teachers)
+    return (guesses[:, None] + every[None]).reshape(-1, m)
 
 
 # ---------------------------------------------------------------- τ + B teachers, and no less
 
+CASES = some(itertools.product(("gnmax", "confident"), TEACHERS, WEIGHTS, (1, 2)), 5)
 
-@on("gnmax", "confident", k=(1, 2))
-def test_a_prior_costs_what_as_many_more_teachers_cost(nodes):
-    it, orders = nodes.mechanism, np.array(ORDERS)
+
+@pytest.mark.parametrize(("name", "classes", "weight", "k"), CASES)
+def test_a_prior_costs_what_as_many_more_teachers_cost(name, classes, weight, k):
+    it, orders = mechanism_of(name, classes, weight, k), np.array(ORDERS)
     more = replace(it, teachers=it.most_votes, prior_weight=0)
     for queries, answers in ((1, 1), (50, 7), (9, 9)):
         found, wanted = (
@@ -95,7 +58,7 @@ def test_a_prior_costs_what_as_many_more_teachers_cost(nodes):
         np.testing.assert_array_equal(found, wanted)
     for order in ORDERS:
         tables = it.cost_table(order), more.cost_table(order)
-        cells = it.cells(it.score(nodes.counts), tables[0].grid)
+        cells = it.cells(it.score(histograms_of(it)), tables[0].grid)
         np.testing.assert_array_equal(*(table.cost(cells) for table in tables))
         np.testing.assert_array_equal(*(table.blocks for table in tables))
 

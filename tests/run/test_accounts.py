@@ -1,7 +1,7 @@
 """What the release test asks of its coin: no more than the labels could cost, and no less."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.target import TargetPlan, states_for
-from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.run.labelling import release_test
@@ -58,64 +57,50 @@ def drawn(
 def test_the_coin_has_noise_of_its_own(monkeypatch):
     fair = Coin(math.log(0.5), math.log(0.5))
     monkeypatch.setattr(TargetPlan, "coin", lambda *_, **__: fair)
-    ties = np.tile([20, 20], (36, 1))
-    found = [drawn(GNMAX, ties, seed=seed) for seed in range(20)]
+    found = [drawn(GNMAX, HERE, seed=seed) for seed in range(20)]
     keys = [RunKey.of(seed) for seed in range(20)]
     assert found == [not key.aside("coin").comes_up(fair.log_refuse) for key in keys]
     assert found != [not key.rows(0, 1).comes_up(fair.log_refuse) for key in keys]
     assert 2 < sum(found) < 18
 
 
-@dataclass(frozen=True)
-class Ties:
-    """Files of ties, whose labels cost all that labels can, and their neighbours.
-
-    Attributes:
-        mechanism: whose labels they are.
-        rows: so many that at ε they are dozens of δ apart.
-    """
-
-    mechanism: ScoredMechanism
-    rows: int
-
-    @property
-    def files(self):
-        return [np.tile(row, (self.rows, 1)) for row in ([20, 20], [19, 21])]
-
-    def apart(self, epsilon):
-        """The hockey-stick of a file and its neighbour."""
-        counts = np.array([[20, 20], [19, 21]])
-        it = self.mechanism
-        laws = gaussian_argmax_law(counts, it.sigma2)
-        if isinstance(it, ConfidentGNMax):
-            check = {"threshold": it.threshold, "sigma1": it.sigma1}
-            laws = checked_argmax_law(counts, sigma=it.sigma2, **check)
-        return hockey_stick_of_rows(*laws, self.rows, epsilon)
+# A file of ties, whose labels cost all that labels can, and a neighbour; so many rows that at ε
+# they are dozens of δ apart.
+ROWS = 36
+HERE, THERE = (np.tile(row, (ROWS, 1)) for row in ([20, 20], [19, 21]))
+ties_of = pytest.mark.parametrize("it", [GNMAX, CONFIDENT], ids=lambda it: it.name)
 
 
-TIES = [Ties(GNMAX, 36), Ties(CONFIDENT, 36)]
+def apart(it, epsilon):
+    """The hockey-stick of the labels of both files."""
+    counts = np.array([[20, 20], [19, 21]])
+    laws = gaussian_argmax_law(counts, it.sigma2)
+    if it is CONFIDENT:
+        check = {"threshold": it.threshold, "sigma1": it.sigma1}
+        laws = checked_argmax_law(counts, sigma=it.sigma2, **check)
+    return hockey_stick_of_rows(*laws, ROWS, epsilon)
 
 
-@pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
+@ties_of
 @pytest.mark.parametrize("bound", some(list(Bound), 2))
-def test_what_all_votes_cost_at_most_is_no_less_than_they_do(ties, bound, asked):
+def test_what_all_votes_cost_at_most_is_no_less_than_they_do(it, bound, asked):
     """Where ties stand, the ceiling is what is charged; with half of it they would pass."""
-    assert ties.apart(PLAN.epsilon) > 25.0 * PLAN.delta
-    for counts in ties.files:
-        drawn(ties.mechanism, counts, bound=bound)
+    assert apart(it, PLAN.epsilon) > 25.0 * PLAN.delta
+    for counts in (HERE, THERE):
+        drawn(it, counts, bound=bound)
     here, there = (-np.expm1(log_refuse) for log_refuse in asked)
-    labels = here * ties.apart(PLAN.epsilon + np.log(there / here))
+    labels = here * apart(it, PLAN.epsilon + np.log(there / here))
     assert labels <= PLAN.delta * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
+@ties_of
 @pytest.mark.parametrize("max_answers", some([None, 15], 2))
-def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, max_answers, asked):
-    drawn(ties.mechanism, ties.files[0], max_answers=max_answers)
-    answers = ties.rows if max_answers is None else max_answers
-    states = states_for(Bound.TWO_TAIL, ties.mechanism, highest_order=float(PLAN.orders[-1]))
-    tally = Tally.of(states.of(ties.mechanism, ties.files[0]))
-    ceiling = ties.mechanism.worst_rdp(queries=ties.rows, answers=answers, orders=PLAN.orders)
+def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(it, max_answers, asked):
+    drawn(it, HERE, max_answers=max_answers)
+    answers = ROWS if max_answers is None else max_answers
+    states = states_for(Bound.TWO_TAIL, it, highest_order=float(PLAN.orders[-1]))
+    tally = Tally.of(states.of(it, HERE))
+    ceiling = it.worst_rdp(queries=ROWS, answers=answers, orders=PLAN.orders)
     curve = np.stack([states.profile(tally, order) for order in PLAN.orders.tolist()])
     assert np.all(curve[:, 20] >= ceiling * (1.0 - 1e-9))
     wanted = passing_coin(
@@ -128,13 +113,13 @@ def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, m
     assert asked == [pytest.approx(wanted.log_refuse, rel=1e-12)]
 
 
-@pytest.mark.parametrize("mechanism", [GNMAX, CONFIDENT], ids=lambda mechanism: mechanism.name)
-def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(mechanism):
-    most = Cost.of(told(mechanism, queries=60, delta=1e-3)).own.epsilon
+@ties_of
+def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(it):
+    most = Cost.of(told(it, queries=60, delta=1e-3)).own.epsilon
 
     def tested(epsilon):
         target = TargetPlan.of(epsilon, delta=1e-3, bound=Bound.TWO_TAIL)
-        return target.settled(mechanism, queries=60, worst_case=most).test_orders != ()
+        return target.settled(it, queries=60, worst_case=most).test_orders != ()
 
     assert not tested(most)
     for share in (0.999_999, 0.9, 0.6, 0.4):

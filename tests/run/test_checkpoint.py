@@ -234,18 +234,14 @@ def test_an_end_that_fails_half_way_gives_no_second_answer(votes, here, monkeypa
     assert not (here / "kept").exists()
 
 
-def refused(votes):
-    line = [*words(votes, "plain"), "--target-epsilon", "2", "--max-queries", str(ROWS)]
-    return run([*line, "--bound", "two-tail", "--min-pass", "0"])
-
-
 def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch):
     def fail(self):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rmdir", fail)
-        done = refused(votes)
+        target = ["--target-epsilon", "2", "--max-queries", str(ROWS), "--bound", "two-tail"]
+        done = run([*words(votes, "plain"), *target, "--min-pass", "0"])
     assert done.exit_code == 8, done.output
     assert "none are released" in done.stderr
     assert "the run has ended, so remove the rest" in done.stderr

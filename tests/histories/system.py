@@ -126,7 +126,6 @@ class System:
         self.broken: str | None = None
         self.power = False
         self.changed: Callable[[str, Node], None] = lambda path, node: None
-        self.renamed: Callable[[], None] = lambda: None
         self._prefix = self.root + "/"
         self._opened: dict[int, _Open] = {}
         self._next = _FIRST

@@ -33,9 +33,6 @@ class Watch:
         self.left = Left()
         self._system = system
         self._secrets: list[bytes] = []
-        self._known: dict[bytes, str] = {}
-        self._expected: dict[int, str] = {}
-        self._readable: dict[str, tuple[str, ...]] = {}
         system.changed = self._changed
 
     def made(self, secret: bytes) -> bytes:
@@ -55,7 +52,7 @@ class Watch:
 
     def _drawn(self, key: RunKey) -> None:
         """Noise is drawn for a run: the record tells of it, and goes on to do so."""
-        me, name = self._system.me, self._named(key)
+        me, name = self._system.me, key.run_id
         if not me.alive:
             return
         if me.resumes is not None and name not in me.resumes:
@@ -67,30 +64,12 @@ class Watch:
 
     def _owe(self, run: str, records: tuple[str, ...]) -> None:
         for path in records:
-            if run in self.owed[path] and run in self._sure_of(path):
-                continue
             for content in self.may_hold(path):
                 if content is None or run.encode() not in content:
                     self._system.break_(
                         f"run {run[:6]} drew what {path} would not tell of without power"
                     )
             self.owed[path].add(run)
-
-    def _sure_of(self, path: str) -> set[str]:
-        """Runs that cannot go from a record by themselves: nothing is on its way to its disk."""
-        folder, name = self._system._folder(path)
-        node = folder.names.get(name)
-        quiet = not any(name in each for each in folder.since)
-        return (
-            self.owed[path]
-            if quiet and isinstance(node, FileNode) and len(node.may) == 1
-            else set()
-        )
-
-    def _named(self, key: RunKey) -> str:
-        if key.secret not in self._known:
-            self._known[key.secret] = key.run_id
-        return self._known[key.secret]
 
     def may_hold(self, path: str) -> set[bytes | None]:
         """What a file would hold after a loss of power."""

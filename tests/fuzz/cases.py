@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -22,10 +23,13 @@ from numpy.random import Generator
 
 from fuzz import odd
 from fuzz.damage import struck
-from fuzz.whole import WHOLE, _ids, ledger, whole
+from fuzz.whole import MARK, WHOLE, _ids, ledger, whole
+from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
+from pate_cli.verbs.session import Session
+from pate_cli.verbs.session_lines import answers_to
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,
@@ -37,6 +41,7 @@ from pate_cli.votes.join import (
 )
 from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
+from stored import lines
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,39 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
     "report": _read_released,
 }
 _BESIDE = ("student", "prior", "queries", "groups", "aliases")
+
+
+# Lines of a session.
+
+_SAID = (0, -1, 1.5, 10**4000, 1e999, True, None, "", "cat", f"q{MARK}", "7" * 5000, "\ud800", [],
+         {}, [None] * 9, ["cat", True, 1], [MARK, 0.5, 3], {"cat": MARK}, {"2": -MARK}, [[MARK]],
+         {"x": {"y": 1}}, [1e308] * 3, [MARK] * 3000)  # fmt: skip
+_SESSIONS: tuple[dict[str, Any], ...] = (
+    {"classes": 3, "teachers": MARK * 9, "mechanism": "stability"},
+    {"label_names": ["cat", "dog", "bird"], "teachers": MARK * 9, "sigma2": 1e5, "prior_weight": 5},
+    {"mechanism": "open-vocabulary", "teachers": MARK * 3, "normalise": True},
+)
+
+
+def _session_lines(rng: Generator) -> bytes:
+    """Queries with odd values; two in three of these files are damaged, too."""
+    plain = ({"counts": [MARK, 0, MARK]}, {"counts": {"cat": MARK, "1": 3}}, {"votes": [0, 1, 1]})
+    rows: list[Any] = [{"id": f"q{row}", **plain[rng.integers(0, 3)]} for row in range(12)]
+    for row in rng.integers(0, len(rows), 6):
+        name = ("id", "counts", "votes", "prior", "x")[rng.integers(0, 5)]
+        rows[row] |= {name: _SAID[rng.integers(0, 14 if name == "id" else len(_SAID))]}
+    return struck(lines(rows), rng) if rng.integers(0, 3) else lines(rows)
+
+
+def _read_session(name: str, rng: Generator) -> None:
+    """Answer each line by a label or an error, and raise one of the errors."""
+    asked = {"mechanism": "gnmax", "max_queries": 9, **_SESSIONS[rng.integers(0, len(_SESSIONS))]}
+    with Session(**asked, target_epsilon=2, record=False, seed=1) as session:
+        said = "".join(answers_to(session, io.BytesIO(Path(name).read_bytes())))
+    answers = [json.loads(line) for line in said.splitlines()]
+    assert all(("label" in answer) != ("error" in answer) for answer in answers)
+    if errors := [answer["error"] for answer in answers if "error" in answer]:
+        raise VoteError(errors[rng.integers(0, len(errors))])
 
 
 # Names of things that are no files.
@@ -383,5 +421,6 @@ CASES: dict[str, Case] = {
     },
     "names of no file": Case(None, _read_thing),
     "options": Case(None, _read_options),
+    "session": Case(_session_lines, _read_session),
 }
 """Every case, by its name."""

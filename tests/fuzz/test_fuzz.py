@@ -91,6 +91,13 @@ def test_faults_are_seen(error, fault, here, monkeypatch):
     assert _caught(monkeypatch, _raises(error)).startswith(fault)
 
 
+def test_memory_is_seen(here, monkeypatch):
+    monkeypatch.setattr(trial, "MOST_MEMORY", 1 << 20)
+    fault = _caught(monkeypatch, lambda: np.ones((trial._peak() >> 3) + (32 << 17)).sum())
+    assert fault.startswith("took ")
+    assert fault.endswith(" MB")
+
+
 def refusal_of(kind, read, *arguments, **words):
     with pytest.raises(kind) as caught:
         read(*arguments, **words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import time
 import traceback
 import warnings
@@ -14,6 +15,8 @@ from pate_cli.core.errors import PateError
 
 SECONDS = 5.0
 """CPU time that one input may take."""
+MOST_MEMORY = 1 << 30
+"""Bytes that the process may have at once while it reads one input."""
 LONGEST = 320
 """Characters of a message about a file of a short name."""
 
@@ -22,7 +25,7 @@ _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 
 def look(case: str, seed: int) -> tuple[str | None, bool]:
     """(what is wrong, whether it was refused)."""
-    start, refused = time.process_time(), False
+    start, refused, peak = time.process_time(), False, _peak()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -37,7 +40,14 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
     except Exception as error:
         return _told(error), refused
     spent = time.process_time() - start
+    if _peak() > max(peak, MOST_MEMORY):
+        return f"took {_peak() >> 20} MB", refused
     return (f"took {spent:.1f} s" if spent > SECONDS else None), refused
+
+
+def _peak() -> int:
+    """Return the most memory that this process had so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def fault_in(error: PateError, longest: int, names: re.Pattern[str] | None) -> str | None:

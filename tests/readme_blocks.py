@@ -27,7 +27,7 @@ import numpy as np
 import pate_cli as pate
 from floors import FLOORS
 from pate_cli.cli import help  # noqa: A004 - a module
-from pate_cli.cli.command import COMMANDS, keywords_of_command, load
+from pate_cli.cli.command import COMMANDS, build
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pate_cli"
@@ -274,11 +274,11 @@ def reference() -> str:
     """Return every command with every option, as `--help-all` tells them on a wide terminal."""
     out = []
     for name in COMMANDS:
-        function = load(name)
+        built = build(name)
         text = help.of_command(
             f"pate {name}",
-            function.__doc__ or "",
-            keywords_of_command(function),
+            built.help or "",
+            built.keywords,
             everything=True,
             width=_WIDTH,
         )

@@ -129,13 +129,8 @@ def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: R
     paths = [os.fspath(file.path) for file in record.files]
     records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
     check = written[::-1] if len(written) == 2 else ()
-    terminal.print_words(
-        [
-            summary_of(
-                report, publish=written, secret=secret, check=check, records=records, rows=rows
-            )
-        ]
-    )
+    files_of = {"publish": written, "secret": secret, "check": check, "records": records}
+    terminal.print_words([summary_of(report, **files_of, rows=rows)])
 
 
 def _notes(

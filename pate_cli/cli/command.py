@@ -66,13 +66,6 @@ _HOMES: Final = {
 """The modules of commands that share a module."""
 
 
-def load(name: str) -> Callable[..., Any]:
-    """Import the function of a command, from its own module or a shared one."""
-    home, name = _HOMES.get(name, name), name.replace("-", "_")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"pate_cli.cli.{home}"), name)
-    return found
-
-
 class Command(TyperCommand):
     """A Typer command that knows the keywords of its parameters."""
 
@@ -154,17 +147,12 @@ def command(
     return made
 
 
-def keywords_of_command(function: Callable[..., None]) -> Keywords:
-    """Return the keywords of a function that `command` made."""
-    keywords: Keywords = function.__dict__["keywords"]
-    return keywords
-
-
 @functools.cache
 def build(name: str) -> Command:
     """Import the command with this name, and return it as a Typer command."""
-    function = load(name)
-    keywords = keywords_of_command(function)
+    home = importlib.import_module(f"pate_cli.cli.{_HOMES.get(name, name)}")
+    function = getattr(home, name.replace("-", "_"))
+    keywords: Keywords = function.__dict__["keywords"]
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     needed = any(each.default is Keyword.required for each in keywords.values())
     alone.command(name, cls=Command, short_help=COMMANDS[name], no_args_is_help=needed)(function)

@@ -7,6 +7,7 @@ from typing import Any
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View, drawn, opened, promised
+from pate_cli.core.words import LabelFormat
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName, Order
 
@@ -29,12 +30,15 @@ def cost(
       pate cost votes.parquet --max-queries 300
       pate cost votes.parquet --compare
     """
+    from pate_cli.files.results import columns_in
+
     if order is not None:
         asked["orders"] = [order]
     with terminal.outputs(force=force) as out:
         promised(out, plot)
         if per_query is not None:
-            _promise_table(out, per_query)
+            like = columns_in(LabelFormat.from_path(per_query), "query_id", "plurality")
+            out.reserve(per_query, mode=0o600, replaces=like)
         with opened(asked, view):
             if compare:
                 view.show(verbs.compare(**asked))
@@ -45,15 +49,6 @@ def cost(
                 found.write(draft, per_query)
         drawn(out, plot, found.plot)
     view.show(found)
-
-
-def _promise_table(out: Any, path: str) -> None:
-    """Reserve the file of the table by query, which is secret."""
-    from pate_cli.core.words import LabelFormat
-    from pate_cli.files.results import columns_in
-
-    like = columns_in(LabelFormat.from_path(path), "query_id", "plurality")
-    out.reserve(path, mode=0o600, replaces=like)
 
 
 @command(verbs.smooth_sensitivity)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from pate_cli.cli import terminal
 from pate_cli.verbs.keywords import HEADINGS, Keyword, with_options
 
 EVERYTHING: Final = "--help-all"
 _WIDEST: Final = 100
 _NARROW: Final = 60
 _COLUMN: Final = 28
+_BOLD, _CYAN = 1, 36
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
@@ -94,14 +95,14 @@ def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]
     """Return a heading with its entries in two columns; in a narrow terminal names stand above."""
     if not listed:
         return []
-    lines = [_bold(line) for line in _wrapped(f"{title}:", width)]
+    lines = [_styled(line, _BOLD) for line in _wrapped(f"{title}:", width)]
     column = 6 if width < _NARROW else min(_COLUMN, 4 + max(len(name) for name, _ in listed))
     for name, text in listed:
         told = _wrapped(text, width - column)
         if len(name) + 4 <= column:
-            lines.append(f"  {_cyan(name)}{' ' * (column - len(name) - 2)}{told.pop(0)}")
+            lines.append(f"  {_styled(name, _CYAN)}{' ' * (column - len(name) - 2)}{told.pop(0)}")
         else:
-            lines += [f"  {_cyan(line)}" for line in _wrapped(name, width - 2)]
+            lines += [f"  {_styled(line, _CYAN)}" for line in _wrapped(name, width - 2)]
         lines += [" " * column + line for line in told]
     return [*lines, ""]
 
@@ -126,16 +127,10 @@ def _width() -> int:
     return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
-def _bold(text: str) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if _coloured() else text
-
-
-def _cyan(text: str) -> str:
-    return f"\x1b[36m{text}\x1b[0m" if _coloured() else text
-
-
-def _coloured() -> bool:
-    """Return whether the help has colours: on a terminal, unless the user wants plain text."""
+def _styled(text: str, style: int) -> str:
+    """Return a text in bold or in a colour on a terminal, unless the user wants plain text."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    streams = (sys.stdout, sys.stderr)  # Without arguments a command shows its help on stderr.
-    return not plain and all(stream is not None and stream.isatty() for stream in streams)
+    # Without arguments a command shows its help on standard error.
+    if plain or not (terminal.read_by_person() and terminal.told_to_person()):
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"

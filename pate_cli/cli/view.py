@@ -37,11 +37,6 @@ class View:
     as_table: bool = False
     quiet: bool = False
 
-    @property
-    def for_person(self) -> bool:
-        """Return whether results are printed as text for a person, and not as JSON."""
-        return self.as_table or (terminal.read_by_person() and not self.as_json)
-
     def note(self, message: str) -> None:
         """Write a line on stderr, unless the user asked for quiet."""
         if not self.quiet:
@@ -53,7 +48,7 @@ class View:
 
     def show(self, result: Result) -> None:
         """Write a result to stdout: text for a person, JSON for a pipe or on request."""
-        if self.for_person:
+        if self.as_table or (terminal.read_by_person() and not self.as_json):
             terminal.print_words(result.said())
         else:
             terminal.write(result.to_json())

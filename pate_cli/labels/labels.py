@@ -295,12 +295,6 @@ def write_labels(
     FORMATS[kind].write(recut(drawn, outline), outline, file)
 
 
-def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
-    """Return rows that were not asked and have no labels, for the run that `like` belongs to."""
-    none, nobody = np.full(ids.shape, NO_LABEL), np.full(ids.shape, _NOT_ASKED, np.uint8)
-    return replace(like, ids=ids, labels=none, sources=nobody)
-
-
 def joined(parts: Sequence[Labels]) -> Labels:
     """Return the labels of one or more parts of one run, in order."""
     columns = [(part.ids, part.labels, part.source_codes) for part in parts]

@@ -28,7 +28,7 @@ from pate_cli.disclosure.ledger import Ledger, Round, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import States
-from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
+from pate_cli.labels.labels import QUERY_ID, Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -36,7 +36,7 @@ from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
 
-_TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"))
+_TEACHERS, _STUDENT, _NOBODY, _NOT_ASKED = range(len(SOURCES))
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ def run(
                 account.add(found.kept)
             answers += found.answers
             yield found.table(metadata, facts)
-        nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
         for ids in rows.file.ids_between(settings.queries, rows.file.queries):
-            yield not_asked(ids, nothing)
+            none = np.full(ids.shape, NO_LABEL, np.int32)
+            yield Drawn(ids, none, np.full(ids.shape, _NOT_ASKED, np.uint8)).table(metadata, facts)
 
     into.fill(tables(), rows=rows.file.queries)
     done, plan = Round.of(settings, id=key.name("round"), answers=answers), settings.sanitizer

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 import pate_cli as pate_library
 from pate_cli.cli import app, command, terminal
-from pate_cli.cli.command import keywords_of_command
 from pate_cli.core import errors
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import some
@@ -117,7 +116,7 @@ class Place:
 
 def parameters(callback):
     """Each parameter of a command with its keyword and how it is spelled; None for a word."""
-    for name, keyword in keywords_of_command(callback).items():
+    for name, keyword in callback.keywords.items():
         yield name, keyword, None if keyword.argument else keyword.option
 
 
@@ -130,7 +129,7 @@ def takes_text(keyword):
     )
 
 
-CALLBACKS = {name: command.load(name) for name in command.COMMANDS}
+CALLBACKS = {name: command.build(name) for name in command.COMMANDS}
 PLACES = [
     Place(command, name, flag)
     for command, callback in CALLBACKS.items()

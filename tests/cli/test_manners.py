@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pate_cli.cli.command import COMMANDS, keywords_of_command, load
+from pate_cli.cli.command import COMMANDS, build
 from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import formats
 from slices import some
@@ -51,7 +51,7 @@ def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refus
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_tells_every_option(pate, name):
-    keywords = keywords_of_command(load(name))
+    keywords = build(name).keywords
     result = pate(name, "--help-all")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout

@@ -9,7 +9,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.labels.labels import joined, not_asked
+from pate_cli.labels.labels import joined
 from refusals import refusal
 
 TWO = LabelSet(2, ("mild", "severe"))
@@ -153,7 +153,7 @@ def test_several_labels_a_query_are_told_by_query_and_by_label():
 
 
 def test_rows_that_were_not_asked_are_no_unanswered_ones():
-    whole = joined([few(), not_asked(np.array([7, 8]), few())])
+    whole = joined([few(), few(ids=[7, 8], labels=[-1, -1], sources=["not asked"] * 2)])
     assert whole.labels.tolist() == [3, -1, 0, -1, -1]
     assert whole.sources.tolist()[3:] == ["not asked", "not asked"]
     assert (len(whole), whole.asked, whole.answers) == (5, 3, few().answers)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.cli.command import COMMANDS, keywords_of_command, load
+from pate_cli.cli.command import COMMANDS, build
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
@@ -65,7 +65,7 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
         (verb.__name__, name) for verb in SIGNED for name in inspect.signature(verb).parameters
     }
     for name in COMMANDS:
-        known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
+        known |= {(name.replace("-", "_"), each) for each in build(name).keywords}
     known |= {("", name) for _, name in known}
     assert set(ENTRIES) - known == set()
 
@@ -81,7 +81,7 @@ def test_help_has_a_sentence_for_every_keyword(verb):
 def test_help_knows_how_to_write_every_value():
     """A type that `kinds` does not know is found here, and not by whoever asks for help."""
     for name in COMMANDS:
-        for keyword in keywords_of_command(load(name)).values():
+        for keyword in build(name).keywords.values():
             assert keyword.flag != bool(keyword.metavar), keyword.name
 
 
@@ -105,13 +105,11 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
         verb = getattr(signatures, name.replace("-", "_"), None)
         if verb is not None:
             taken = {each for each, one in keywords_of(verb).items() if not one.hidden}
-            assert taken <= set(keywords_of_command(load(name)))
+            assert taken <= set(build(name).keywords)
 
 
 def test_a_run_has_twenty_everyday_options_and_twenty_six_more():
-    options = [
-        one for one in keywords_of_command(load("aggregate")).values() if one.name != "votes"
-    ]
+    options = [one for one in build("aggregate").keywords.values() if one.name != "votes"]
     own = [one for one in options if one.says.group.startswith("For ")]
     everyday = [one for one in options if one.says.everyday]
     assert len(everyday) <= 21

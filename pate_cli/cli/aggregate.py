@@ -36,8 +36,8 @@ def aggregate(
 ) -> None:
     """Turn teacher votes into differentially private labels and a report that may be published.
 
-    Options and public rules fix the run before the first vote is read. Publish the labels and the
-    report; keep the votes and the ledger.
+    Options and public rules decide all settings before the first vote is read. Publish the labels
+    and the report; keep the votes and the ledger.
 
       pate aggregate votes.parquet --target-epsilon 1.5 -o labels.csv
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run
@@ -136,7 +136,7 @@ def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: R
 def _notes(
     report: Report, to: Destination, *, rows: int, record: RecordPlace, summed_up: bool
 ) -> Iterator[str]:
-    """Yield notes on the answers and on the cost of all runs, unless a summary says it."""
+    """Yield notes on the answers and on the cost of all runs; fewer if a summary was printed."""
     from pate_cli.disclosure.figures import pair
     from pate_cli.disclosure.guarantee import not_asked
 

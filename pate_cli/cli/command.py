@@ -35,7 +35,7 @@ from pate_cli.verbs.keywords import GONE, Keyword, check_all, keywords_of, neare
 Keywords = Mapping[str, Keyword]
 
 _BROKEN_PIPE: Final = 141
-# Typer's words for what is wrong with a command line.
+# Patterns in Typer's messages about wrong command lines, and pate's words instead of them.
 _HOUSE_STYLE: Final = (
     (r"^Option '([^']*)' requires an argument", r"\1 needs a value"),
     (r"\. Did you mean (.*)\?$", r"; did you mean \1?"),
@@ -78,9 +78,9 @@ class Command(TyperCommand):
         )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Show the help if any word asks for it; else store values as texts, for their keywords.
+        """Show the help if any word asks for it; otherwise store all values as texts.
 
-        Typer itself would convert the values with a library that takes long to import.
+        Keywords later convert the texts. Typer would import a slow library to convert them.
         """
         with ending(ctx.command_path, self.keywords):
             if helping.asks_for_help(args):
@@ -227,7 +227,7 @@ def ending(path: str, keywords: Keywords) -> Iterator[None]:
 
 
 def tells_more(text: str, path: str) -> str:
-    """Return a message about a command line, with the command that shows its help."""
+    """Return a message about a wrong command line, with the words that show the right help."""
     stop = "" if text.endswith("?") else ";"
     return f"{text}{stop} {path} --help tells more"
 

@@ -1,4 +1,4 @@
-"""The help of commands, in two columns, as wide as the terminal but at most 100 columns."""
+"""The help of commands: names and texts side by side, at most 100 letters wide."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_command(
         text: its docstring.
         keywords: its parameters.
         everything: also show the rare options.
-        width: the width in columns; if left out, that of the terminal, and at most 100.
+        width: the width in letters; if left out, the width of the terminal, but at most 100.
     """
     width = width or _width()
     arguments = [keyword for keyword in keywords.values() if keyword.argument]
@@ -92,7 +92,7 @@ def entry(
 
 
 def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:
-    """Return a heading with its entries in two columns; in a narrow terminal names stand above."""
+    """Return a heading with its entries: names beside texts, or above texts if there is no room."""
     if not listed:
         return []
     lines = [_styled(line, _BOLD) for line in _wrapped(f"{title}:", width)]
@@ -108,7 +108,7 @@ def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]
 
 
 def _paragraphs(text: str, width: int) -> Iterator[str]:
-    """Yield the wrapped lines of a docstring; each indented line, an example, stays alone."""
+    """Yield the wrapped lines of a docstring; an indented line is an example, and stays alone."""
     for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
         if number:
             yield ""

@@ -57,7 +57,7 @@ def release(
 
 
 def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
-    """Yield notes on a release, without those that a summary has."""
+    """Yield notes on a release; fewer if a summary for a person is printed, too."""
     total, report = done.ledger, done.report
     if done.joined is not None:
         yield done.joined

@@ -63,7 +63,7 @@ def session(
                     terminal.write(with_options(lines, keywords))
             except BudgetSpent as error:
                 spent = error
-            if terminal.told_to_person():  # This describes votes, so only their owner may see it.
+            if terminal.told_to_person():  # Only the holder of the votes may see it.
                 for sentence in opened.unmatched.sentences():
                     view.note(sentence)
             if report is not None and opened.asked:

@@ -37,7 +37,7 @@ def take_closed_places() -> None:
 
 
 def escape_unprintable() -> None:
-    """Escape letters that standard output cannot encode, so that they do not stop a table."""
+    """Escape letters that standard output cannot encode, so that printing them does not fail."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -51,7 +51,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def exit_code(interruption: BaseException | None) -> int:
-    """Return the exit code of an interruption; one without a number counts as Ctrl-C."""
+    """Return the exit code after an interruption; without a number it counts as Ctrl-C."""
     return 128 + getattr(interruption, "number", signal.SIGINT)
 
 
@@ -84,7 +84,7 @@ def stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
-    """On an interruption, print what was released, and raise `ended` of the exit code."""
+    """If the block is interrupted, print what was released, and raise `ended(exit code)`."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -174,7 +174,7 @@ def outputs(*, force: bool) -> Iterator[Outputs]:
 
 @contextlib.contextmanager
 def command() -> Iterator[None]:
-    """Run one command, so that its outputs know its inputs, and messages know its outputs.
+    """Run one command in this block: its outputs replace no input, and messages know its outputs.
 
     Raises:
         UsageError: an input of the command is the file behind standard output.

@@ -75,8 +75,8 @@ def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
 def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
     """Open the votes, and store them in `asked` in place of their name and reading options.
 
-    It also says which votes count as missing, but only on a terminal. This describes the votes, and
-    other places may keep it or show it to others.
+    On a terminal, the function also prints which votes are missing votes. This text depends on the
+    votes. It is not printed elsewhere, because a file or a log may show it to others.
     """
     from pate_cli.mechanisms import mechanism_class
     from pate_cli.verbs.request import reading

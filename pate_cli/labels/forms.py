@@ -27,7 +27,7 @@ _COLUMNS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "
 BEHIND_IDS: Final = frozenset().union(*_COLUMNS)
 """The columns after the column of ids, in any format."""
 
-# With one label per query. Several labels per query look like votes of teachers.
+# Only files with one label per query are recognised: several labels per query look like votes.
 _NPY: Final = beginning(
     rb"\x93NUMPY\x01\x00..\{'descr': '<i4', 'fortran_order': False, 'shape': \(\d+,\)"
 )
@@ -61,8 +61,8 @@ class FileFormat(NamedTuple):
             any exception means that the file is damaged.
         least_bytes: the smallest number of bytes that a row of labels takes.
         part_rows: how many labels are written at a time.
-        lists: if queries have several labels, whether a row is a query with lists of its labels,
-            and not one label of a query.
+        lists: whether a row has all labels of a query in lists, if queries have several labels; if
+            False, a row is a query and a label.
         texts: whether the format can hold ids and names of classes.
         metadata: whether the format holds the public parameters of the mechanism.
     """
@@ -77,7 +77,7 @@ class FileFormat(NamedTuple):
 
 
 def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write int32 [queries], -1 for none; or int8 [queries, labels]. NPY files hold no ids."""
+    """Write int32 [queries] or int8 [queries, labels], -1 for no label; NPY files have no ids."""
     several, shape = outline.several, [outline.rows]
     kind, name = ("<i4", "label") if several is None else ("|i1", "yes")
     if several is not None:
@@ -93,14 +93,14 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
 def read_npy(file: Any) -> pa.Table:
     """Return the column of labels in an NPY file.
 
-    NPY does not tell labels of teachers from labels of a student.
+    NPY files do not say which labels come from teachers and which from a student.
     """
     said = np.lib.format.read_array(file, allow_pickle=False).ravel()
     return pa.table({"label": column_of(said, said < 0)})
 
 
 def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write the ids, label (null for none) and source, or the columns of lists or pairs."""
+    """Write ids, label (null for none) and source; or ids and lists, for several labels a query."""
     from pyarrow import parquet
 
     single, query = outline.several is None, outline.schema.field(0)
@@ -193,14 +193,17 @@ FORMATS: Final[dict[LabelFormat, FileFormat]] = {
 
 
 def labels_in(kind: LabelFormat) -> Replaces:
-    """Replace a file of labels in a format: only the column of ids may have another name."""
+    """Return which files `force` may replace by labels: those with the columns of labels.
+
+    Only the column of ids may have any name.
+    """
     if kind is LabelFormat.NPY:
         return _NPY
     return lambda file: column_names(file, kind)[1:] in _COLUMNS
 
 
 def refuse_names(kind: LabelFormat) -> None:
-    """Raise UsageError for a format without texts, if labels are names that nobody listed."""
+    """Raise UsageError for a format without texts; names that nobody listed need texts."""
     if not FORMATS[kind].texts:
         raise UsageError(
             f"{kind} cannot store names of labels that nobody listed; give `label_format` "
@@ -216,7 +219,7 @@ def formats_with(what: str) -> list[LabelFormat]:
 def _write_lines(
     parts: Iterator[pa.RecordBatch], file: IO[bytes], around: list[str], say: Callable[[Any], str]
 ) -> None:
-    """Write rows as lines: the result of `say` for each column, with `around` between them."""
+    """Write rows as lines: the result of `say` for each column, between the texts in `around`."""
     first, *between, last = around
     for part in parts:
         ids, *others = part.columns
@@ -227,7 +230,7 @@ def _write_lines(
 
 
 def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str]:
-    """Return `before` and the result of `say` for each value; equal values are encoded once."""
+    """Return for each value the text `before` and the result of `say`, once per distinct value."""
     if pa.types.is_list(column.type):
         return [before + say(value) for value in column.to_pylist()]
     coded = column.dictionary_encode()
@@ -238,9 +241,10 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
 
 
 def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.RecordBatch]:
-    """Yield the rows again in parts of one size, so that a file does not depend on their arrival.
+    """Yield all rows in parts of one size, so that the bytes of a file do not depend on batches.
 
-    ParameterError, before the file is ended, if there are not as many rows as the outline says.
+    If there are not as many rows as the outline says, ParameterError is raised before the file is
+    complete.
     """
     per_query = outline.several or 1
     part, lists = FORMATS[outline.label_format].part_rows, FORMATS[outline.label_format].lists

@@ -35,11 +35,11 @@ QUERY_ID: Final = "query_id"
 
 
 class _Sources:
-    """The field `sources`: readers get texts, which are stored as one byte per row."""
+    """The field `sources` of `Labels`: it returns texts, and stores one byte per row."""
 
     def __get__(self, labels: Labels | None, kind: type[Labels]) -> NDArray[np.str_]:
         if labels is None:
-            raise AttributeError("sources")  # which tells the dataclass that there is no default
+            raise AttributeError("sources")  # A dataclass then knows that there is no default.
         return np.array(SOURCES)[labels.source_codes]
 
     def __set__(self, labels: Labels, sources: NDArray[Any]) -> None:
@@ -63,13 +63,14 @@ class Labels(Result):
     Attributes:
         ids: whole numbers (stored as int64) or texts, [queries].
         labels: classes, stored as int32, [queries]; -1 if the query was not answered, or not asked.
-        sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries],
-            or uint8 places in SOURCES; one of the last two exactly if the label is -1. Read back as
-            texts.
+        sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries].
+            The source is "none" or "not asked" exactly where the label is -1. Places in SOURCES
+            (uint8) are also accepted, but the attribute has texts.
         metadata: public parameters of the mechanism, text to text.
-        label_names: the names of the classes in a table, class 0 first; None if they are numbers.
-        label_set: the labels of a query, if it has several. A row is then a query and a label, the
-            rows of a query follow each other, and labels are 1 for yes and 0 for no.
+        label_names: the names of the classes in tables, class 0 first; None if classes are numbers.
+        label_set: the labels of a query, if a query has several labels; otherwise None. With a set,
+            a row is a query and a label, the rows of a query follow each other, and labels are 1
+            for yes and 0 for no.
         id_column: the name of the column of ids in a table, as in the votes.
         source_codes: the sources as places in SOURCES, uint8, [queries].
 
@@ -132,8 +133,9 @@ class Labels(Result):
     def __getitem__(self, rows: int | slice) -> int | str | Labels | None:
         """Return the label of a row, or the labels of a slice of rows.
 
-        A label is given by name if it has one, and is None for a row without a label. If queries
-        have several labels, a row is a query and a label, and its label is 1 or 0.
+        The label of a row is the name of a class if classes have names, and None if the row has no
+        label. If queries have several labels, a row is a query and a label, and its label is 1 for
+        yes or 0 for no.
         """
         if isinstance(rows, slice):
             ids, labels, codes = self.ids[rows], self.labels[rows], self.source_codes[rows]
@@ -170,8 +172,8 @@ class Labels(Result):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the ids, label (None for no answer) and source, by name of the column.
 
-        If queries have several labels: ids, label, yes (None for no answer) and source, with a row
-        for each query and label.
+        If queries have several labels, there is a row for each query and label, and the columns are
+        ids, label, yes (None for no answer) and source.
         """
         _, *said = self.batch(lists=False).to_pydict().items()
         texts = {name: np.array(column, dtype=object) for name, column in said}
@@ -199,15 +201,15 @@ class Labels(Result):
     def to_arrow(self) -> Any:
         """Return the ids, label (null: no answer) and source as a pyarrow.Table.
 
-        Its metadata hold the parameters. If queries have several labels, the columns are ids,
-        labels and unanswered, with one row per query.
+        The metadata of the table have the parameters. If queries have several labels, there is one
+        row per query, and the columns are ids, labels and unanswered.
         """
         return pa.Table.from_batches([self.batch(lists=True)])
 
     def to_pandas(self) -> Any:
-        """Return `to_arrow` as a pandas.DataFrame whose index is the ids, as in the votes.
+        """Return the table of `to_arrow` as a pandas.DataFrame, whose index is the ids.
 
-        So the labels can be joined with the frame of the votes or queries, by its own index.
+        So the labels can be joined with a frame of the votes or queries that has the same index.
 
         Raises:
             UsageError: pandas is not installed.
@@ -217,11 +219,11 @@ class Labels(Result):
         return frame
 
     def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
-        """Write the file of this name, by its suffix. A .json file is not possible for labels."""
+        """Write labels in the format of the suffix of `path`; .json is no format of labels."""
         write_labels([self], file, LabelFormat.from_path(os.fspath(path)), rows=len(self))
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files of this name `force` may replace by labels."""
+        """Return which files with the name `path` may be replaced by labels with `force`."""
         return labels_in(LabelFormat.from_path(path))
 
     @property
@@ -239,8 +241,8 @@ class Labels(Result):
         """Return the rows in Arrow, with the metadata and the names of classes under `pate`.
 
         Args:
-            lists: if queries have several labels, whether a row is a query, and not a query and a
-                label.
+            lists: whether a row has all labels of a query in lists, if queries have several labels;
+                if False, a row is a query and a label.
         """
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]
@@ -275,7 +277,7 @@ class Labels(Result):
 def write_labels(
     chunks: Iterable[Labels], file: IO[bytes], kind: LabelFormat, *, rows: int
 ) -> None:
-    """Write the labels of one run to an open file as they arrive; one part is held back.
+    """Write the labels of one run to an open file, part by part as the labels arrive.
 
     Args:
         chunks: all labels in order, at least one chunk.
@@ -284,7 +286,7 @@ def write_labels(
         rows: the number of rows in all chunks.
 
     Raises:
-        ParameterError: the chunks have more rows, or fewer.
+        ParameterError: the chunks together do not have `rows` rows.
     """
     several, lists = iter(chunks), FORMATS[kind].lists
     head = next(several)

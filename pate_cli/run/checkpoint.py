@@ -1,9 +1,10 @@
 """A checkpoint is a folder from which an interrupted run continues without a second draw. SECRET.
 
-All noise follows from the run's key (`core.noise`). So a run that is started again with the same
-key gives the same labels and the same report, and nothing is drawn, published or charged twice. The
-labels of finished rows are also stored, which only saves time. Anybody who reads the folder knows
-the noise. Therefore only its owner may read it, and it is removed when the run has ended.
+All noise follows from the key of the run (`core.noise`). So a run that is started again with the
+same key gives the same labels and the same report, and nothing is drawn, published or charged
+twice. The folder also has the labels of finished rows, which saves time. Anybody who reads the
+folder knows the noise. Therefore only its owner may read the folder, and it is removed when the run
+has ended.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Checkpoint:
         Args:
             folder: the folder of the checkpoint.
             run: a digest of everything that decides the result of the run, including its votes.
-            seed: the seed of the noise; None draws a new key if there is no checkpoint yet.
+            seed: the seed of the noise. If it is None, a checkpoint that does not exist yet gets a
+                random key.
 
         Raises:
             UsageError: the folder belongs to a run with other settings or other votes, or is on an
@@ -82,7 +84,7 @@ class Checkpoint:
         return self._path(start).exists()
 
     def find(self, start: int) -> Any:
-        """Return the stored result of the range that starts at this row; None if not complete."""
+        """Return the stored result of the range that starts at this row; None if not valid."""
         try:
             data = self._path(start).read_bytes()
         except FileNotFoundError:
@@ -109,8 +111,8 @@ class Checkpoint:
     def end(self) -> None:
         """Remove the checkpoint, because the run has ended and its outputs are in place.
 
-        The key is removed last, because without it nobody could tell to which run the other files
-        belong.
+        The key is removed last, because without the key nobody could tell to which run the other
+        files belong.
 
         Raises:
             OutputError: a file cannot be removed.

@@ -1,8 +1,8 @@
-"""Engines, which do the work on rows: this process, several processes, or a Dask cluster.
+"""Engines do the work on rows: in this process, in several processes, or on a Dask cluster.
 
 An engine is a function of a task and its items, which yields the results in the order of the items.
-If a process is lost, its work is done again. This is sound because a repeated task gives the same
-result: all noise follows from the key that is sent with it (see `pate_cli.core.noise`).
+If a process is lost, its work is done again. This is sound, because a repeated task gives the same
+result: all noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
 """A function that applies a task to items and yields results, or an error, in their order."""
 
 _AHEAD: Final = 2
-"""So many items per process are sent before results are taken."""
+"""How many items per process are sent before the first result is taken."""
 _PATIENCE: Final = 20
-"""A scheduler must answer and have a worker within so many seconds."""
+"""The number of seconds within which a scheduler must answer and have a worker."""
 _RETRIES: Final = 3
-"""A cluster repeats a task so many times if its worker is lost."""
-# Workers keep the memory that a batch frees, for the next batch. By default Dask returns it to the
-# system, and getting it again takes a third of the time.
+"""How often a cluster repeats a task whose worker is lost."""
+# Workers keep the memory that a batch frees, for the next batch. By default Dask returns memory to
+# the system, and to get it again for each batch takes a third of the time of a run.
 _MEMORY: Final = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 27,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
@@ -53,19 +53,19 @@ _MEMORY: Final = {
 
 
 def here(task: Task, items: Sequence[Any]) -> Iterator[Any]:
-    """Do the work in this process, one item after the other."""
+    """Apply the task to the items in this process, one item after the other."""
     return map(task, items)
 
 
 @contextlib.contextmanager
 def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
-    """Yield an engine, ready to work, and end it with the block.
+    """Yield an engine that is ready to work; its processes end with the block.
 
     Args:
-        where: `local`; `dask`, for a cluster of its own on this machine; or the address of a
-            scheduler that is running, tcp://HOST:PORT. Workers there need the same version of pate,
-            and must see the votes under the same names.
-        workers: how many processes work here, at least 1.
+        where: `local`; `dask`, which starts a Dask cluster on this machine; or the address
+            tcp://HOST:PORT of a Dask scheduler that is running. Workers of this scheduler need the
+            same version of pate, and must be able to open the votes by the same names.
+        workers: how many processes work on this machine, at least 1.
 
     Raises:
         UsageError: `where` is none of these, or Dask is not installed.
@@ -85,7 +85,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
 
 
 def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int) -> Iterator[Any]:
-    """Yield the results of futures in order; at most `ahead` are under way, to save memory."""
+    """Submit items and yield their results in order; at most `ahead` items wait, to save memory."""
     waiting = iter(items)
     sent = deque(map(submit, itertools.islice(waiting, ahead)))
     try:
@@ -104,8 +104,9 @@ def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int)
 class Processes:
     """Several processes of this machine, which start with the work and end with it.
 
-    If one of them is killed, or none can be started, this process does the rest of the work. The
-    main module of the program must do nothing when it is imported.
+    If one of the processes is killed, or none can be started, this process does the rest of the
+    work. The main module of the user's program must do nothing when it is imported, because each
+    process imports it.
     """
 
     def __init__(self, workers: int) -> None:
@@ -150,7 +151,7 @@ _TASK: list[Task] = []
 
 
 def _begin(task: bytes) -> None:
-    """Begin a worker process, which ends with its parent, and when a terminal interrupts both."""
+    """Prepare a worker process, which ends with its parent, and at an interruption by Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     bound_reading()

@@ -1,6 +1,6 @@
 """Work on all rows of votes, range by range; all engines give exactly the same result.
 
-The ranges only depend on the shape of the file, so sums over them are the same on every engine.
+Ranges depend only on the shape of the file, so sums over ranges are the same on every engine.
 Labels are the same, too, because each row has its own noise.
 """
 
@@ -23,12 +23,12 @@ from pate_cli.votes.vote_file import VoteBatch, VoteFile
 _Found = TypeVar("_Found")
 
 PerBatch = Callable[[Any, VoteBatch], _Found]
-"""A function of a mechanism, bound to the rows of a batch, and the batch; it can be pickled."""
+"""A function of a mechanism, bound to the rows of a batch, and of this batch; it can be pickled."""
 
 _ENTRIES: Final = 1 << 21
-"""A range has so many numbers: at most some seconds of work, or half a second for few classes."""
+"""The number of entries in a range, whose work takes some seconds (few classes: half a second)."""
 _WORTH: Final = 1 << 25
-"""For fewer numbers, other processes are not worth the time to start them."""
+"""If there are fewer entries, other processes take longer to start than they save."""
 
 
 def nothing_seen(rows: int, of: int | None = None, /) -> None:
@@ -42,7 +42,7 @@ class AskedRows:
     Attributes:
         file: the votes.
         queries: how many rows are asked; fixed before any vote is seen.
-        engine: does the work on them.
+        engine: applies tasks to ranges of these rows.
         progress: called with the number of rows of each finished range.
     """
 
@@ -56,11 +56,12 @@ class AskedRows:
     def read(self, mechanism: Mechanism) -> None:
         """Read all rows once, and remember a digest of them.
 
-        So a file with invalid votes is refused for free, and later steps cannot fail because of it.
-        `over` then refuses votes that have changed since.
+        A file with invalid votes is refused here, before anything is spent, so later steps cannot
+        fail because of invalid votes. After `read`, the method `over` refuses votes that have
+        changed.
 
         Raises:
-            VoteError: a row is not valid, or the mechanism cannot be bound to it.
+            VoteError: a row is not valid, or the mechanism does not accept it.
         """
         self._remember = True
         for _ in self.over(mechanism, _nothing):
@@ -80,7 +81,7 @@ class AskedRows:
             mechanism: bound to the rows of each batch before `per_batch` sees it.
             per_batch: applied to (mechanism, batch).
             in_order: True if `per_batch` must see the batches one after the other in this process.
-                Such work cannot be continued in the middle, so the checkpoint is not used.
+                Work in order must begin at the first row, so it uses no checkpoint.
             checkpoint: stores the results of finished ranges, and returns them later.
 
         Raises:
@@ -89,7 +90,7 @@ class AskedRows:
         task = _Range(self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
-        # This list is made once, because another process may end the same run at the same time.
+        # Stored ranges are listed once, because another process may end this run and remove them.
         there = set() if kept is None else {rows for rows in ranges if kept.has(rows[0])}
         missing = [rows for rows in ranges if rows not in there]
         fresh = (here if in_order else self._engine)(task, missing)
@@ -124,10 +125,10 @@ def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
 
 @dataclass(frozen=True)
 class OnCounts(Generic[_Found]):
-    """A task that only needs the histograms of a batch.
+    """A task that needs only the histograms of a batch, and not its ids.
 
     Attributes:
-        of: applied to the mechanism, bound to the rows, and the histograms.
+        of: a function of the mechanism, bound to the rows, and of the histograms.
     """
 
     of: Callable[[Any, Histograms], _Found]
@@ -139,7 +140,7 @@ class OnCounts(Generic[_Found]):
 
 @dataclass(frozen=True)
 class _Range:
-    """The work on one range, with a digest of its votes if `remember` is True."""
+    """The task for one range; it also returns a digest of the votes if `remember` is True."""
 
     file: VoteFile
     mechanism: Mechanism

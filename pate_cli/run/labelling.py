@@ -1,10 +1,10 @@
-"""Draw labels and collect their costs, by one path for every mechanism and engine.
+"""Draw labels and collect their costs, by the same code for every mechanism and engine.
 
-A session draws its answers by the same functions, a few queries at a time.
+A session also draws its answers by `DrawLabels`, a few queries at a time.
 
-Most runs keep nothing of the votes and publish their worst-case cost, or a target after a release
-test (`release_test`). A run with a ledger collects secret costs (`LedgerAccount`), which a plan
-sanitizes before anything of them is published.
+Most runs store nothing about the votes. They publish their worst-case cost, or a target (ε, δ) that
+passed a release test (`release_test`). A run with a ledger collects secret costs (`LedgerAccount`).
+A value that depends on secret costs gets noise before it is published.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Drawn:
         ids: the ids of the queries.
         labels: classes, or NO_LABEL, [rows].
         sources: places in SOURCES, [rows].
-        kept: what a ledger needs of the votes. SECRET.
+        kept: what a ledger stores about the votes on these rows; None without a ledger. SECRET.
     """
 
     ids: Ids
@@ -61,7 +61,7 @@ class Drawn:
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
-        """Return these labels with NO_LABEL on all rows after the teachers gave `left` answers."""
+        """Return these labels, but NO_LABEL on all rows after `left` answers of the teachers."""
         if self.answers < left:
             return self
         answered = self.sources == _TEACHERS
@@ -72,7 +72,7 @@ class Drawn:
         )
 
     def table(self, metadata: Mapping[str, str], facts: Facts = PLAIN) -> Labels:
-        """Return the labels with the public parameters that go with them."""
+        """Return the labels as `Labels`, with public parameters and the names of classes."""
         return Labels(
             np.asarray(self.ids),
             self.labels,
@@ -88,12 +88,13 @@ class Drawn:
 class DrawLabels:
     """A task that draws the labels of a batch; the noise of a row only depends on key and row.
 
-    If the teachers give no answer, the row gets the mechanism's own public label, if there is one.
+    If the teachers give no answer on a row, the row gets the label of the public student of the
+    mechanism, if the mechanism has a student.
 
     Attributes:
         key: the key from which all noise follows.
-        keep: extracts what a ledger needs of the votes; None without a ledger.
-        under_way: the labeller of a mechanism whose rows depend on earlier rows.
+        keep: returns what a ledger stores about the votes; None without a ledger.
+        under_way: the labeller, for mechanisms whose labels depend on earlier rows; else None.
     """
 
     key: RunKey
@@ -122,7 +123,7 @@ def drawn(
     keep: Keep | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Iterator[Drawn]:
-    """Yield the labels of all rows in order, none after the public cap on answers."""
+    """Yield the labels of all rows in order; after `max_answers` answers, rows get no label."""
     start = mechanism.start()
     in_order, left = start is not mechanism, max_answers
     draw = DrawLabels(key, keep, start if in_order else None)
@@ -144,9 +145,10 @@ def run(
 ) -> tuple[ReportFacts, Ledger | None]:
     """Draw the release test if there is one, and label all rows up to the public cap on answers.
 
-    *All* rows that are asked are charged. Rows after the cap get no label, but they are charged,
-    too, because a charge that stops at a point that depends on the votes is not RDP. Rows that are
-    not asked only have their ids in the output. If the release test fails, no label is drawn.
+    All rows that are asked are charged, even rows that come after the cap and so get no label. If
+    charges stopped at the cap, their number would depend on the votes, and the RDP cost would not
+    be valid. Rows that are not asked only have their ids in the output. If the release test fails,
+    no label is drawn.
 
     Args:
         rows: the rows that are asked.
@@ -194,14 +196,17 @@ def run(
 
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
-"""A function that extracts what a ledger needs of histograms; it can be pickled. SECRET."""
+"""A function of a mechanism and histograms: it returns what a ledger stores of them. SECRET."""
 
 
 class LedgerAccount:
-    """Counts the scores of votes at the order of a plan, and makes a ledger of them. SECRET."""
+    """Collects the RDP costs of rows at the Rényi order of a plan, for a ledger. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan, few: Few = None) -> None:
-        """Start without rows; `plan` and `few` must be fixed before any vote is seen."""
+        """Start without rows; `plan` and `few` must be fixed before any vote is seen.
+
+        `few` is the limit on the votes of each teacher; None if there is none.
+        """
         self._mechanism, self._plan, self._few = mechanism, plan, few
         self._tally = TallySum()
 
@@ -211,16 +216,16 @@ class LedgerAccount:
 
     @property
     def keep(self) -> Keep:
-        """Return the function that every batch is given to, in the process that labels it."""
+        """Return the function that extracts from the histograms of a batch what `add` needs."""
         return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:
-        """Add what was kept of a batch; batches must come in order."""
+        """Add what the function `keep` returned for a batch; batches must come in order."""
         self._tally.add(kept)
 
     @property
     def price(self) -> Price:
-        """Return the cost so far, at as many distances as the plan's β needs."""
+        """Return the cost so far, and its sensitivity at all distances that the plan's β needs."""
         distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
         return self._table.price(self._tally.total, distances, self._few)
 
@@ -237,13 +242,13 @@ class LedgerAccount:
 
 
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
-    """Count all rows and draw the release test; return whether the labels may leave.
+    """Count the scores of all rows and draw the release test; return whether it is passed.
 
-    The run publishes nothing else that depends on the cost of these votes.
+    Besides this result, the run publishes nothing that depends on the cost of these votes.
 
     Raises:
-        VoteError: the number of rows is not the one that was charged, or votes have changed since
-            they were read.
+        VoteError: the number of rows is not the number that was charged, or votes have changed
+            since they were read.
         ValueError: the settings have no target.
     """
     target, queries = settings.target, settings.queries

@@ -40,7 +40,7 @@ class Destination:
 
     Attributes:
         labels: a path, or the address of a file on a store.
-        report: the name of the public report; beside the labels if left out.
+        report: the name of the public report; if left out, a file beside the labels.
         ledger: the name of the ledger (mode 0600); no ledger is written if left out. SECRET.
         label_format: the format of the labels; if left out, the suffix of `labels` decides.
         force: replace existing files of the same kind, unless the run reads them.
@@ -75,11 +75,13 @@ class Destination:
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
     ) -> Publication:
-        """Reserve all files before any private work, the labels last: files appear in this order.
+        """Reserve all files before votes are used.
+
+        Files later appear in the order in which they were reserved: ledger, report, labels.
 
         Args:
-            out: the transaction that they are part of.
-            keeps_report: False if the report is not written.
+            out: the transaction in which all files appear.
+            keeps_report: False if the run writes no report.
             resumed: whether the run was interrupted before, perhaps while its files appeared.
 
         Raises:
@@ -103,11 +105,11 @@ class Publication:
 
     labels = NOTHING
     written: LabelFile | None = None
-    # The names of the classes, if nobody listed them. SECRET.
+    # The names of the classes, if every text in the votes is a name. SECRET.
     _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Store outputs that are reserved already; without them, labels stay in memory."""
+        """Take a destination whose files are reserved in `out`; if None, labels stay in memory."""
         self._to, self._out = to, out or Outputs()
 
     @property
@@ -133,7 +135,7 @@ class Publication:
     def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
         """Take the labels of all rows, in tables of consecutive rows."""
         if self._to is None or self._vocabulary is not None:
-            # The names that were released are only known when all labels are drawn.
+            # Which names are released is only known when all labels are drawn.
             tables = iter([_named(list(tables), self._vocabulary)])
         if self._to is None:
             self.labels = next(tables)
@@ -167,7 +169,7 @@ def publishing(
 ) -> Iterator[Publication]:
     """Reserve the outputs, which `Publication.publish` later puts in place.
 
-    A Publication is yielded unchanged, and its maker must close its outputs.
+    If `into` is a Publication, it is yielded unchanged, and whoever made it must close its outputs.
 
     Args:
         into: where the labels go.
@@ -193,12 +195,12 @@ def publishing(
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
-    """Return all labels in one table; if nobody listed the names, only with the released ones."""
+    """Return all labels in one table; with a secret `vocabulary`, only released names are in it."""
     found = joined(drawn)
     if vocabulary is None:
         return found
     given = found.labels != NO_LABEL
-    # Labels get new numbers, because the old number of a name reveals something about the others.
+    # Labels get new numbers. The old number of a name would reveal something about secret names.
     places = each_once(found.labels[given])
     labels = np.where(given, np.searchsorted(places, found.labels), NO_LABEL)
     known = vocabulary.names or range(places.max(initial=-1) + 1)

@@ -1,7 +1,7 @@
 """Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
-They are read like files that their libraries write: an index of pandas is the query ids, and None,
-NaN or pandas.NA is a missing entry.
+They are read like the files that the same library writes: an index of pandas is the query ids, and
+None, NaN or pandas.NA is a missing entry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pate_cli.votes.table import Table, held, indexed, refuse_twice
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     """Return votes in memory as an array or a table; `ids` are the names of columns of ids."""
-    if hasattr(source, "to_frame"):  # a column of a data frame, whatever its name
+    if hasattr(source, "to_frame"):  # This is a column of a data frame.
         source = source.to_frame(LABEL)
     is_array, is_list = isinstance(source, np.ndarray), isinstance(source, list | tuple)
     streams = ("__arrow_c_stream__", "__arrow_c_array__", "columns")
@@ -43,7 +43,7 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
         return _array(_stacked(source) if is_list else np.asanyarray(source), name)
     except PateError as error:
         raise type(error)(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
-    except Exception:  # any exception of its library, whose message may quote votes
+    except Exception:  # The message of a library may quote votes.
         why = _uneven(source) if is_list else _mixed(source)
         raise ParameterError(f"{name}: {why}") from None
 
@@ -68,7 +68,7 @@ def _stacked(rows: Any) -> NDArray[Any]:
 
 
 def _uneven(rows: Any) -> str:
-    """Return the fault of rows that do not form an array, without quoting an entry."""
+    """Return why rows do not form an array, in words that quote no entry."""
     shapes = [getattr(row, "shape", None) or (len(row),) for row in rows if hasattr(row, "__len__")]
     usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):
@@ -97,7 +97,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
     try:
         found = pa.array(flat, from_pandas=True)
     except (pa.ArrowException, OverflowError):
-        found = pa.array([[]])  # entries have several types
+        found = pa.array([[]])  # The entries have several types, which is refused below.
     if pa.types.is_binary(found.type):
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)

@@ -107,7 +107,7 @@ def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
 
 
 def _record(asked: dict[str, Any], view: View) -> RecordPlace:
-    """Return the record that options name, and remove these options."""
+    """Return the record that options in `asked` name, and remove these options from `asked`."""
     from pate_cli.verbs.promise import record_of
 
     record = record_of(asked)

@@ -1,7 +1,8 @@
 """Commands for Typer, made from the keywords of verbs; each is imported when it is called.
 
-A command is a function. Its argument `asked` has the given parameters of the verb, and `view` says
-how to show the result. Its other arguments are options that only the command line has:
+A verb is a function of the library. A command is a function that calls a verb. Its argument `asked`
+has the parameters for the verb, and `view` says how to show the result. Other arguments of a
+command are options that only the command line has:
 
     @command(verbs.verify)
     def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None: ...
@@ -208,7 +209,7 @@ def ending(path: str, keywords: Keywords) -> Iterator[None]:
 
     Args:
         path: the command as the user types it, such as `pate spent`.
-        keywords: its parameters, whose options messages name.
+        keywords: the keywords of the command; messages name their options.
     """
     with interruptible(typer.Exit):
         try:

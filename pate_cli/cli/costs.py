@@ -23,7 +23,7 @@ def cost(
     plot: FileName | None = None,
     force: bool = False,
 ) -> None:
-    """Show the cost of labels of these votes, by step, order and query. NOT releasable.
+    """Show the privacy cost of labels of these votes, by step, order and query. NOT releasable.
 
     For a cost that may be published, use pate aggregate --dry-run, which prints the worst case.
 
@@ -55,10 +55,10 @@ def cost(
 def smooth_sensitivity(
     asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
-    """Show how far one record could move the cost of these votes, by distance. NOT releasable.
+    """Show how much one record could change the cost of these votes. NOT releasable.
 
-    With --analysis paper it also checks the published conditions C5 and C6. If they fail, the exit
-    code is 4.
+    With --analysis paper the command also checks the published conditions C5 and C6. If they fail,
+    the exit code is 4.
 
       pate smooth-sensitivity votes.parquet --max-queries 300
     """

@@ -13,7 +13,7 @@ from pate_cli.verbs.keywords import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
-_TARGET = 1.5  # These votes fail its release test once in 10^11 runs.
+_TARGET = 1.5  # The votes of the demo fail the release test once in 10^11 runs.
 
 
 @command(None, ())

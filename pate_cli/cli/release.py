@@ -27,9 +27,10 @@ def release(
 
     Give reports or records of any runs. With --external the total also includes other mechanisms
     that were trained on the same records. From ledgers, you may also publish a sanitized epsilon of
-    their votes (--release upper). This epsilon has one Renyi order, which you must fix before the
-    first label: give the same --order to every aggregate whose ledgers you will compose. The record
-    has every draw, and a second draw from any of the same rounds is refused (exit code 7).
+    their votes (--release upper). This epsilon is computed at one Renyi order, which you must fix
+    before the first label: give the same --order to every aggregate whose ledgers you will compose.
+    The record has every sanitized epsilon, and a second one that uses any of the same runs is
+    refused (exit code 7).
 
       pate release first.report.json second.report.json --report both.report.json
     """

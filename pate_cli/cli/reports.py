@@ -29,10 +29,10 @@ def explain(
 ) -> None:
     """Explain in plain words what a report guarantees, to whom, and what it does not cover.
 
-    The command first checks every number, and names what it could not check. It only reads the
-    public report, so its text may be published, too. With --html it writes one page for the person
-    who must sign that the labels may be handed out. If a number or sentence of the report is false,
-    the explanation says so instead, and the exit code is 10.
+    The command first checks every number, and names what it could not check. The command only reads
+    the public report, so its text may be published, too. With --html it writes one page for the
+    person who must sign that the labels may be handed out. If a number or sentence of the report is
+    false, the explanation says so instead, and the exit code is 10.
 
       pate explain labels.report.json --html page.html
     """
@@ -51,7 +51,7 @@ def explain(
         for name, kind in ((html, PAGE), (export_rdp, REPORT), (registry, REGISTRY)):
             if name is not None:
                 outputs.reserve(name, replaces=kind)
-        asked["report"] = report = report_in(asked["report"])  # a pipe is read once
+        asked["report"] = report = report_in(asked["report"])  # A pipe can be read only once.
         found = verbs.explain(**asked)
         if export_rdp is not None or registry is not None:
             _refuse_false(found)
@@ -83,10 +83,10 @@ def _refuse_false(found: Explanation) -> None:
 def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None:
     """Check a report: its schema, its numbers, and the hash of its labels. Needs no votes.
 
-    Anybody who gets labels and report can use it. It prints one line per check: ok, FAILED, not
-    checkable without secrets, or not checked because a file is missing. The last line is the
-    verdict with the report's own epsilon. The exit code is 0 if no check failed, and 10 if one
-    failed. With --strict it is 11 if a check could not be made.
+    Anybody who has the labels and the report can use this command. It prints one line per check:
+    ok, FAILED, not checkable without secrets, or not checked because a file is missing. The last
+    line is the verdict with the report's own epsilon. The exit code is 0 if no check failed, and 10
+    if a check failed. With --strict the exit code is 11 if a check could not be made.
 
       pate verify labels.report.json labels.csv
     """
@@ -105,7 +105,7 @@ def spent(
 ) -> None:
     """Show all runs on votes of the same teachers, and what they cost together.
 
-    A record has nothing of the votes, only settings, outcomes and worst-case costs. You may show it
+    A record contains no votes, only settings, outcomes and worst-case costs. You may show a record
     to anybody who may know the times of runs and the names of files.
 
       pate spent votes.parquet --budget 10

@@ -21,10 +21,9 @@ def plan(
 ) -> None:
     """Find settings and expected answers for a run, before there are votes. Public.
 
-    Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. The
-    answers are those of made-up teachers who are right as often as --agreement says. The
-    probability to pass the release test is also given for the worst of these teachers. The command
-    reads no votes.
+    Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. Answers
+    are computed for made-up teachers who are right as often as --agreement says. The probability to
+    pass the release test is also given for the worst made-up teachers. The command reads no votes.
 
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
@@ -52,9 +51,9 @@ _WARNING: Final = (
 def tune(asked: dict[str, Any], view: View) -> None:
     """Find threshold, noise and rows for a goal. NOT releasable if VOTES are private.
 
-    The command searches settings of confident and gnmax, with the number of queries and the weight
-    of a prior. It prints the best settings, and a `pate aggregate` line with them. If you have no
-    votes yet, use pate plan, whose results may be published.
+    The command tries settings of the mechanisms confident and gnmax, numbers of queries, and
+    weights of a prior. It prints the best settings, and a `pate aggregate` line with them. If you
+    have no votes yet, use pate plan, whose results may be published.
 
       pate tune votes.parquet --target-epsilon 2
     """

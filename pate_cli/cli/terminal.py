@@ -141,7 +141,7 @@ def read_by_person() -> bool:
 
 
 def told_to_person() -> bool:
-    """Return whether standard error is a terminal, which does not keep the messages."""
+    """Return whether standard error is a terminal, and no file or log that stores messages."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 

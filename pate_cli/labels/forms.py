@@ -31,8 +31,8 @@ BEHIND_IDS: Final = frozenset().union(*_COLUMNS)
 _NPY: Final = beginning(
     rb"\x93NUMPY\x01\x00..\{'descr': '<i4', 'fortran_order': False, 'shape': \(\d+,\)"
 )
-_ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
-_TEXT_ROWS: Final = 1 << 16  # rows that are turned into text at a time
+_ROW_GROUP: Final = 1 << 20  # A new default of a library must not change the bytes.
+_TEXT_ROWS: Final = 1 << 16  # How many rows are turned into text at a time.
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 
@@ -119,14 +119,14 @@ def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[by
         column_encoding=steps if numbered and single else None,
         compression="zstd",
         use_dictionary=repeated,
-        write_page_checksum=True,  # of the stored page, so that a flipped bit is noticed
+        write_page_checksum=True,  # A reader notices a bit that was flipped.
     ) as writer:
         for part in parts:
             writer.write_batch(part, row_group_size=_ROW_GROUP)
 
 
 def read_parquet(file: Any) -> pa.Table:
-    """Return the rows; pyarrow's reader of whole data sets would import much more."""
+    """Return the rows of a Parquet file, without the slow import of pyarrow's data sets."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as one:
@@ -134,7 +134,7 @@ def read_parquet(file: Any) -> pa.Table:
 
 
 def write_arrow(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write the columns of Parquet as an Arrow IPC file."""
+    """Write the same columns as `write_parquet`, but as an Arrow IPC file."""
     with pa.ipc.new_file(file, outline.schema) as writer:
         for part in parts:
             writer.write_batch(part)
@@ -146,7 +146,7 @@ def read_arrow(file: Any) -> pa.Table:
 
 
 def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write the columns of Parquet below a line of their names; an empty field is no answer."""
+    """Write a line with the names of the columns, and a line per row; empty means no answer."""
 
     def field(value: Any) -> str:
         # [RFC 4180, section 2, rules 5 to 7]
@@ -160,21 +160,21 @@ def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
 
 
 def read_csv(file: Any) -> pa.Table:
-    """Return the rows; an id may contain line ends."""
+    """Return the rows of a CSV file, in which ids may contain line ends."""
     from pyarrow import csv
 
     return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
 
 
 def write_jsonl(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write one object per line with the columns of Parquet; null is no answer."""
+    """Write one JSON object per row, with a field for each column; null means no answer."""
     say = json.JSONEncoder(separators=(",", ":")).encode
     first, *others = (f"{say(name)}:" for name in outline.schema.names)
     _write_lines(parts, file, ["{" + first, *("," + each for each in others), "}\n"], say)
 
 
 def read_jsonl(file: Any) -> pa.Table:
-    """Return the rows without their ids."""
+    """Return the rows of a file of JSON lines, without their ids."""
     columns: dict[str, list[Any]] = {}
     for line in io.BufferedReader(file):
         for name, value in json.loads(line).items():

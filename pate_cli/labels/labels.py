@@ -27,7 +27,7 @@ from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, recut
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
 _TEXT: Final = frozenset({str, np.str_})
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # A text with half of a pair has no UTF-8.
 _PREVIEWED: Final = 5
 
 QUERY_ID: Final = "query_id"

@@ -113,7 +113,7 @@ class AskedRows:
 
     @property
     def _engine(self) -> Engine:
-        """Return the engine, or this process if other processes are not worth their start."""
+        """Return the engine, or `here` if other processes cannot read the votes or save no time."""
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine
@@ -150,7 +150,7 @@ class _Range:
     def __call__(self, rows: tuple[int, int]) -> tuple[list[Any], bytes]:
         start, stop = rows
         found: list[Any] = []
-        digest = hashlib.sha256()  # Many processors have instructions for SHA-256.
+        digest = hashlib.sha256()  # SHA-256 is fast: many processors have it.
         for batch in self.file.batches(start=start, limit=stop - start):
             if self.remember:
                 _update(digest, batch)

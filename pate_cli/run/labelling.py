@@ -41,7 +41,7 @@ _TEACHERS, _STUDENT, _NOBODY, _NOT_ASKED = range(len(SOURCES))
 
 @dataclass(frozen=True)
 class Drawn:
-    """Labels of consecutive rows, before the cap on answers is applied. SECRET until then.
+    """Labels of consecutive rows. SECRET until the cap on answers is applied.
 
     Attributes:
         ids: the ids of the queries.
@@ -156,12 +156,13 @@ def run(
         account: collects the costs for a ledger; None without a ledger.
         settings: the settings of the run.
         key: the key from which all noise follows.
-        into: takes the labels, which it must not publish before this function returns.
+        into: takes the labels; it must not publish them before this function returns.
         checkpoint: stores what is drawn until the run has ended; None without a checkpoint.
 
     Returns:
-        The facts of the report, without the name of the run, its record and its labels; `passed` is
-        False if the release test failed. And the ledger, or None without one; it is SECRET.
+        Two values. The first is the facts of the report, without the name of the run, its record
+        and its labels; the fact `passed` is False if the release test failed. The second is the
+        ledger, which is SECRET; None if the run has no ledger.
 
     Raises:
         VoteError: a row is not valid, or votes have changed since they were read.

@@ -43,7 +43,8 @@ class Destination:
         report: the name of the public report; if left out, a file beside the labels.
         ledger: the name of the ledger (mode 0600); no ledger is written if left out. SECRET.
         label_format: the format of the labels; if left out, the suffix of `labels` decides.
-        force: replace existing files of the same kind, unless the run reads them.
+        force: whether to replace existing files of the same kind. Files that the run reads are
+            never replaced.
 
     Raises:
         UsageError: the format is unclear, or labels and report both go to standard output.

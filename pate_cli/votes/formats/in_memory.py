@@ -27,7 +27,7 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
         source = source.to_frame(LABEL)
     is_array, is_list = isinstance(source, np.ndarray), isinstance(source, list | tuple)
     streams = ("__arrow_c_stream__", "__arrow_c_array__", "columns")
-    lazy = hasattr(source, "collect")  # a lazy frame of polars holds no rows yet
+    lazy = hasattr(source, "collect")  # A lazy frame of polars has no rows yet.
     is_table = not (is_array or lazy) and any(hasattr(source, name) for name in streams)
     if not (is_table or is_list or hasattr(source, "__array__")):
         kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"

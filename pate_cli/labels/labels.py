@@ -346,7 +346,3 @@ def _codes(sources: NDArray[Any]) -> NDArray[np.uint8]:
 def _refuse_row(wrong: NDArray[np.bool_], reason: str) -> None:
     if wrong.any():
         raise ParameterError(f"row {np.argmax(wrong)}: {reason}")
-
-
-NOTHING: Final = Labels(*np.zeros((3, 0), dtype=np.uint8))
-"""Labels without rows."""

@@ -33,7 +33,7 @@ from pate_cli.mechanisms.base import Labeller, Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.publication import Publication
-from pate_cli.votes.facts import PLAIN, Facts
+from pate_cli.votes.facts import Facts
 from pate_cli.votes.vote_file import VoteBatch
 
 _TEACHERS, _STUDENT, _NOBODY, _NOT_ASKED = range(len(SOURCES))
@@ -71,7 +71,7 @@ class Drawn:
             self, labels=labels, sources=np.where(stopped, np.uint8(_NOBODY), self.sources)
         )
 
-    def table(self, metadata: Mapping[str, str], facts: Facts = PLAIN) -> Labels:
+    def table(self, metadata: Mapping[str, str], facts: Facts) -> Labels:
         """Return the labels as `Labels`, with public parameters and the names of classes."""
         return Labels(
             np.asarray(self.ids),

@@ -21,7 +21,6 @@ from pate_cli.files.outputs import Outputs
 from pate_cli.files.protected import REPORT, current, note, watched
 from pate_cli.labels.forms import FORMATS, labels_in, refuse_names
 from pate_cli.labels.labels import (
-    NOTHING,
     QUERY_ID,
     Labels,
     check_id_column,
@@ -100,11 +99,11 @@ class Publication:
     """Takes labels, report and ledger of one run, and publishes them together.
 
     Attributes:
-        labels: the labels, if they stay in memory.
+        labels: the labels if they stay in memory; otherwise no rows.
         written: format, size and hash of the file of labels, once it is complete.
     """
 
-    labels = NOTHING
+    labels = Labels(*np.zeros((3, 0), dtype=np.uint8))
     written: LabelFile | None = None
     # The names of the classes, if every text in the votes is a name. SECRET.
     _vocabulary: ClassNames | None = None

@@ -24,7 +24,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run.labelling import drawn, release_test
-from pate_cli.votes.facts import Voting
+from pate_cli.votes.facts import Facts, Voting
 from runs import aggregated, cut, same_tally, told
 from slices import some
 
@@ -66,7 +66,7 @@ def labelled(mechanism, *, size=1000, cap=1000):
     rows = cut(votes_for(mechanism), size)
     parts = list(drawn(rows, mechanism, RunKey.of(3), max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])
-    sources = np.concatenate([part.table({}).sources for part in parts])
+    sources = np.concatenate([part.table({}, Facts()).sources for part in parts])
     return labels, sources, None if composed else sum((p.kept for p in parts), Tally.empty())
 
 
@@ -210,7 +210,7 @@ def test_a_student_labels_only_what_the_teachers_leave():
     assert {0, NO_LABEL} <= set(teachers.tolist())
     parts = list(drawn(cut(COUNTS, 32), mechanism, RunKey.of(3), max_answers=ROWS))
     labels = np.concatenate([part.labels for part in parts])
-    sources = np.concatenate([part.table({}).sources for part in parts])
+    sources = np.concatenate([part.table({}, Facts()).sources for part in parts])
     left = np.where(np.arange(ROWS) % 3 == 0, NO_LABEL, 2)
     np.testing.assert_array_equal(labels, np.where(teachers == NO_LABEL, left, teachers))
     whose = np.where(left == NO_LABEL, "none", "student")

@@ -14,7 +14,7 @@ from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import LedgerAccount, run
 from pate_cli.run.publication import Publication
 from pate_cli.verbs.aggregate import Aggregation
-from pate_cli.votes.facts import PLAIN
+from pate_cli.votes.facts import Facts
 from pate_cli.votes.vote_file import VoteBatch
 
 
@@ -62,7 +62,7 @@ class Batches:
         self.queries = sum(len(batch.counts) for batch in self.votes)
         # All of them are asked.
         self.file = SimpleNamespace(
-            queries=self.queries, ids_between=lambda *_rows: iter(()), facts=PLAIN
+            queries=self.queries, ids_between=lambda *_rows: iter(()), facts=Facts()
         )
         self.progress = nothing_seen
 

@@ -44,7 +44,7 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import Stated, stated_rdp
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings, draws_of
 from pate_cli.files.document import SPARING
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
@@ -56,7 +56,8 @@ _ORDERS: Final = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
 _AROUND: Final = (-6, -3, 0, 3, 6)
 # A composition of pairs may use more δ for a smaller ε, if ε falls at least to this share.
 _WORTH_A_DELTA: Final = 0.99
-_DIGITS: Final = 12
+DIGITS: Final = 12
+"""How many digits the total ε of several runs has."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +162,10 @@ class Cost:
             UnreachableError: δ is smaller than the δ's of a composition.
             LedgerError: the settings name no mechanism.
         """
-        tested, plan = settings.tested, settings.sanitizer
+        tested = settings.tested
         if tested is not None:
             return cls(pairs=(Pair(tested.epsilon, tested.delta, "target", came=tested.epsilon),))
-        return replace(cls.of_labels(settings), draws=() if plan is None else plan.draws)
+        return replace(cls.of_labels(settings), draws=draws_of([settings]))
 
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
@@ -231,7 +232,7 @@ class Cost:
             (pair,) = self.pairs
             return pair
         added = [part.pair[1] for part in self.stated if part.pair[1] > 0.0]
-        delta = _below_one(delta_sum([self.delta, *added])) if added else self.delta
+        delta = _delta_sum([self.delta, *added]) if added else self.delta
         return replace(self.of_curves, epsilon=round_up(self.of_curves.epsilon), delta=delta)
 
     # --- curves ----------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ class Cost:
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
             raise LedgerError("no run states the delta at which the curves must be converted")
-        curves, total = replace(self, delta=delta, pairs=()), _below_one(delta_sum([delta, *added]))
+        curves, total = replace(self, delta=delta, pairs=()), _delta_sum([delta, *added])
         if not self.pairs:
             found = curves.of_curves
             return Figure(_twelve(found.epsilon), total, found.method, found.order)
@@ -352,13 +353,12 @@ class Cost:
 
         The optimal composition needs more δ than the sum.
         """
-        basic, slack = decimal_sum(pair.counted for pair in self.pairs), max(added)
+        basic, slack = float(decimal_sum(pair.counted for pair in self.pairs)), max(added)
         if slack > 0.0:
             optimal = min(self._in_full(None, slack), self._as_it_came(None, slack))
             if optimal < _WORTH_A_DELTA * basic:
-                delta = _below_one(delta_sum([slack, *added]))
-                return Figure(_twelve(optimal), delta, "optimal")
-        return Figure(basic, _below_one(delta_sum(added)), "basic")
+                return Figure(_twelve(optimal), _delta_sum([slack, *added]), "optimal")
+        return Figure(basic, _delta_sum(added), "basic")
 
     def _in_full(self, curves: Curves | None, delta: float) -> float:
         """Return the ε of the optimal composition of curves and all pairs, each at its full ε."""
@@ -375,7 +375,8 @@ class Cost:
         rest = 0.0
         if settled or curves is not None:
             rest = epsilon_together(np.array(settled), curves, delta=delta)
-        return rest + decimal_sum(pair.counted for pair in self.pairs if pair.came is not None)
+        ended = decimal_sum(pair.counted for pair in self.pairs if pair.came is not None)
+        return rest + float(ended)
 
 
 class _Curve:
@@ -435,21 +436,19 @@ class _Curve:
             place = best if again in self.charged else again
 
 
-def decimal_sum(numbers: Iterable[float]) -> float:
+def decimal_sum(numbers: Iterable[float]) -> Decimal:
     """Return the sum of numbers by their decimal digits, so that the sum of .1 and .2 is .3."""
-    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
+    return sum((Decimal(repr(number)) for number in numbers), Decimal(0))
 
 
-def delta_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of δ's in six digits, rounded up."""
-    return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
-
-
-def _twelve(epsilon: float) -> float:
-    return significant_up(epsilon, digits=_DIGITS)
-
-
-def _below_one(delta: float) -> float:
+def _delta_sum(deltas: Iterable[float]) -> float:
+    """Return the sum of δ's in six digits, rounded up; raise ParameterError if it is 1 or more."""
+    delta = significant_up(decimal_sum(deltas))
     if delta >= 1.0:
         raise ParameterError(f"all parts together have a delta of {delta:g}, which protects nobody")
     return delta
+
+
+def _twelve(epsilon: float) -> float:
+    """Return an ε in twelve digits, rounded up."""
+    return significant_up(epsilon, digits=DIGITS)

@@ -37,7 +37,7 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
+from pate_cli.disclosure.verification import OPEN, Check, false_in
 from pate_cli.files.protected import PAGE, Replaces
 from pate_cli.files.results import Result
 
@@ -171,8 +171,7 @@ def explanation_of(
         title: a title of the caller's own; None without one.
         unit: what is protected, in the caller's own words; None without them.
     """
-    named = (each.name for each in checks if each.outcome == FAILED and each.name != PROMISE)
-    failed = tuple(named)
+    failed = tuple(each.name for each in false_in(checks))
     promised = report.claimed and not failed
     if failed:
         found = [(_NOTHING, _forged(failed))]
@@ -280,7 +279,7 @@ def _protected(report: Report, named: str | None) -> Iterator[str]:
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, rounds, spent = teachers_reached(report), report.rounds, report.spent
+    most, rounds = teachers_reached(report), report.rounds
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training, disjoint = report.training, "; ".join(report.disjoint)
     voting = votings(all_settings(report))
@@ -295,7 +294,7 @@ def _premises(report: Report) -> Iterator[str]:
         ("few-alone", bool(voting)),
         ("queries", True),
         ("settings", True),
-        ("total", spent is not None and spent.count > 1),
+        ("total", len(report.runs) > 1),
         ("disjoint", bool(disjoint)),
         ("student", student),
         ("noise", True),

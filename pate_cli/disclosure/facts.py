@@ -185,7 +185,7 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
     yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
     if not facts.recorded:
         yield "draws"
-    if facts.total and facts.spent is not None and not all(r.claimed for r in facts.spent.runs):
+    if facts.total and not all(run.claimed for run in facts.runs):
         yield "inputs"
 
 
@@ -207,9 +207,8 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 
 def _contradictions(facts: ReportFacts) -> Iterator[str]:
     """Yield contradictions between facts: no run and no release can have such facts."""
-    rounds, spent = facts.rounds, facts.spent
+    rounds, runs = facts.rounds, facts.runs
     if facts.total:
-        runs = () if spent is None else spent.runs
         draws = tuple(run.draw for run in runs if run.draw is not None)
         parts = tuple(run.external for run in runs if run.external is not None)
         if not runs:

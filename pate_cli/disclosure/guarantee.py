@@ -41,21 +41,9 @@ def sentence(name: str, **told: Any) -> str:
 # --- who is protected ----------------------------------------------------------------------------
 
 
-def adjacency(
-    rounds: Sequence[Settings],
-    *,
-    every: Sequence[Settings],
-    external: bool = False,
-    disjoint: bool = False,
-) -> str:
-    """Return who is protected, in words: how two neighbouring vote files may differ.
-
-    Args:
-        rounds: one or more rounds of the same teachers.
-        every: the settings of these rounds, and of all runs of labels that the record has.
-        external: whether the total includes external parts, which protect single records.
-        disjoint: whether ensembles in the record are declared disjoint.
-    """
+def _adjacency(report: Report) -> str:
+    """Return who is protected, in words: how two neighbouring vote files may differ."""
+    rounds, every = report.rounds, all_settings(report)
     first, public = rounds[0], ["the queries"]
     if any(each.label_set is not None for each in rounds):
         public.append("the labels of a query")
@@ -75,8 +63,8 @@ def adjacency(
         "public": f"{', '.join(public[:-1])} and {public[-1]}",
     }
     sessions = any(each.rule for each in rounds)
-    further = (("session", sessions), ("external", external), ("disjoint", disjoint))
-    names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
+    further = {"session": sessions, "external": report.external, "disjoint": report.disjoint}
+    names = ["neighbours", *(f"neighbours-{name}" for name, there in further.items() if there)]
     found = [sentence(name, **told) for name in names]
     for each in votings(every):
         own = "neighbours-assigned" if each.assigned else "neighbours-chosen"
@@ -93,8 +81,7 @@ def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
 
 def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
     """Return the settings of a report's rounds, and of all runs of labels in its `spent`."""
-    runs = () if report.spent is None else report.spent.runs
-    return (*report.rounds, *(run.settings for run in runs if run.settings is not None))
+    return (*report.rounds, *(run.settings for run in report.runs if run.settings is not None))
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -120,12 +107,7 @@ def worded(report: Report) -> Report:
     told = covers(report)
     report = replace(
         report,
-        adjacency=adjacency(
-            report.rounds,
-            every=all_settings(report),
-            external=bool(report.external),
-            disjoint=bool(report.disjoint),
-        ),
+        adjacency=_adjacency(report),
         covers=sentence("covers-untracked", covers=told) if report.spent is None else told,
         statements=tuple(_statements(report)),
         warnings=tuple(dict.fromkeys(_warnings(report))),
@@ -219,7 +201,7 @@ def _summary(report: Report) -> str:
 
 def _statements(report: Report) -> Iterator[Statement]:
     """Yield the statements about the published numbers, and whether each of them is true."""
-    tested, spent = report.passed is not None, report.spent
+    tested = report.passed is not None
     names = {
         "all-votes": True,
         "refusal": tested,
@@ -228,11 +210,11 @@ def _statements(report: Report) -> Iterator[Statement]:
         "by-record": report.record_epsilon is not None,
         "few-votes": bool(votings(all_settings(report))),
         "external": bool(report.external),
-        TOTAL: spent is not None and (spent.count > 1 or report.total),
+        TOTAL: len(report.runs) > 1 or report.total,
     }
     names["sum"] = names[TOTAL]
     names["disjoint"] = bool(report.disjoint)
-    every = spent is not None and all(run.claimed for run in spent.runs)
+    every = all(run.claimed for run in report.runs)
     bounds = {"by-group": ("g", "delta"), TOTAL: ("spent.epsilon", "spent.delta")}
     bounds |= {"released-epsilon": ("sanitized", "delta"), "sum": ("spent.sum_epsilon", "d")}
     for name in (name for name, there in names.items() if there):

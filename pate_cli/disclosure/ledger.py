@@ -21,7 +21,7 @@ from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.external import Stated, stated_rdp
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings, draws_of
 from pate_cli.files.addresses import LARGEST, reading
 from pate_cli.files.document import SPARING, Form, encoded
 from pate_cli.files.results import Result
@@ -146,8 +146,7 @@ class Ledger(Result):
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
         """Return the plan of every sanitized value that the rounds themselves published."""
-        plans = (done.sanitizer for done in self.rounds)
-        return tuple(draw for plan in plans if plan is not None for draw in plan.draws)
+        return draws_of(self.rounds)
 
     def row(self, order: float) -> int:
         """Return the index of an order among the orders of the ledger.

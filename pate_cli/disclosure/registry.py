@@ -49,7 +49,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
         "summary": report.summary,
         "trust": sentence("rests-trust"),
-        "releases": "Many releases" if report.spent and report.spent.count > 1 else "One release",
+        "releases": "Many releases" if len(report.runs) > 1 else "One release",
         "access": "Interactive" if any(done.rule for done in report.rounds) else "Non-interactive",
         "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
     }

@@ -31,8 +31,8 @@ from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.settings import ReleasePlan, Training, training_of
+from pate_cli.disclosure.runs import Run, Spent, cost_of
+from pate_cli.disclosure.settings import ReleasePlan, Training, draws_of, training_of
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -208,9 +208,8 @@ class ReportFacts:
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
         """Return the plans of all sanitized values of these rounds, which all cost privacy."""
-        plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
-        own = [draw for plan in plans if plan is not None for draw in plan.draws]
-        return (*own, *self.earlier_draws)
+        own = () if self.sanitizer is None else self.sanitizer.draws
+        return (*draws_of(self.rounds), *own, *self.earlier_draws)
 
     @property
     def target(self) -> TargetPlan | None:
@@ -221,6 +220,11 @@ class ReportFacts:
     def tested(self) -> TargetPlan | None:
         """Return the target of a single run that has a release test; None without a test."""
         return None if self.target is None else self.rounds[0].tested
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs of the record in `spent`; an empty tuple if runs are not tracked."""
+        return () if self.spent is None else self.spent.runs
 
     @property
     def disjoint(self) -> tuple[str, ...]:
@@ -235,8 +239,8 @@ class ReportFacts:
     @cached_property
     def cost(self) -> Cost:
         """Return the worst-case cost of everything that is released, as if there were no test."""
-        if self.total and self.spent is not None:
-            return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
+        if self.total:
+            return cost_of(self.runs)
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
         return replace(cost, draws=self.draws, stated=self.external)
 

@@ -28,20 +28,18 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_order, check_positive
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError, shortened
 from pate_cli.core.words import BUDGET_DELTA
-from pate_cli.disclosure.cost import Cost, Figure, Pair
+from pate_cli.disclosure.cost import DIGITS, Cost, Figure, Pair, decimal_sum
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import ReleasePlan, Settings, training_of
 from pate_cli.files.document import SPARING
-
-_DIGITS: Final = 12
 
 
 class RunKind(enum.StrEnum):
@@ -137,7 +135,7 @@ class Budget:
             return plain_sums(runs, people)
         half = self.delta / 2.0
         _refuse_unknown_draws(runs)
-        least = replace(_cost_of(runs), delta=half).least_delta
+        least = replace(cost_of(runs), delta=half).least_delta
         if half < least:
             raise UnreachableError(
                 f"the runs of the record need a `budget_delta` of at least {2.0 * least:.2g}, "
@@ -149,13 +147,13 @@ class Budget:
                 raise UnreachableError(
                     f"run {run.id} has no finite RDP cost at the order {self.order:g} of the budget"
                 )
-        added = [_sum(pair.delta for pair in run.cost.pairs) for run in runs]
+        added = [decimal_sum(pair.delta for pair in run.cost.pairs) for run in runs]
         conversion = order_cost(self.order, delta=half)
         return [
-            (significant_up(max(float(cost) + conversion, 0.0), digits=_DIGITS), significant_up(d))
+            (significant_up(max(float(cost) + conversion, 0.0), digits=DIGITS), significant_up(d))
             for cost, d in zip(
                 _running(map(Decimal, costs), runs, people),
-                _running(added, runs, people, first=_sum([half])),
+                _running(added, runs, people, first=decimal_sum([half])),
                 strict=True,
             )
         ]
@@ -166,9 +164,9 @@ class Budget:
         The budget admits a run with this cost. The rest of the budget never grows when another run
         begins. It may grow when a run ends and has cost less than it could have cost.
         """
-        rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+        rounding = Context(prec=DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
-            float(rounding.create_decimal(_sum([most]) - _sum([gone])))
+            float(rounding.create_decimal(decimal_sum([most]) - decimal_sum([gone])))
             for most, gone in zip((self.epsilon, self.delta), spent, strict=True)
         )
         return max(epsilon, 0.0), max(delta, 0.0)
@@ -477,7 +475,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
     if len(runs) > 1:
         _refuse_unknown_draws(runs)
     each = [
-        _cost_of(part).together() if part[1:] else Figure(part[0].counted, part[0].delta, "one")
+        cost_of(part).together() if part[1:] else Figure(part[0].counted, part[0].delta, "one")
         for part in _of_each(runs)
     ]
     worst = max(each, key=lambda figure: figure.epsilon)
@@ -508,8 +506,8 @@ def plain_sums(
         people: sets of ensembles, from `people_of`; if left out, the sets for all persons.
     """
     people = people_of(runs) if people is None else people
-    epsilons = _running((_sum([run.counted]) for run in runs), runs, people)
-    deltas = _running((_sum([run.delta]) for run in runs), runs, people)
+    epsilons = _running((decimal_sum([run.counted]) for run in runs), runs, people)
+    deltas = _running((decimal_sum([run.delta]) for run in runs), runs, people)
     return [(float(e), significant_up(d)) for e, d in zip(epsilons, deltas, strict=True)]
 
 
@@ -523,11 +521,6 @@ def _refuse_unknown_draws(runs: Sequence[Run]) -> None:
         )
 
 
-def _cost_of(runs: Sequence[Run]) -> Cost:
+def cost_of(runs: Sequence[Run]) -> Cost:
     """Return the costs of all runs, composed into one cost."""
     return functools.reduce(operator.add, (run.cost for run in runs), Cost())
-
-
-def _sum(numbers: Iterable[float]) -> Decimal:
-    """Return the sum of numbers by their decimal digits, so that .1 and .2 make .3."""
-    return sum((Decimal(repr(number)) for number in numbers), Decimal(0))

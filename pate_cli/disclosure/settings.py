@@ -241,6 +241,11 @@ def training_of(rounds: Sequence[Settings | None]) -> Training | None:
     return functools.reduce(operator.or_, known) if 0 < len(known) == len(rounds) else None
 
 
+def draws_of(rounds: Sequence[Settings]) -> tuple[ReleasePlan, ...]:
+    """Return the plan of every sanitized value that the rounds themselves drew."""
+    return tuple(draw for done in rounds if done.sanitizer for draw in done.sanitizer.draws)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of one run on votes: everything that determines its worst-case cost.
@@ -375,9 +380,7 @@ class Settings:
 
         Only ledgers need a plan that draws no ε.
         """
-        plan = self.sanitizer
-        drawn = plan if plan is not None and plan.publishes_draw else None
-        return Settings.of(self, sanitizer=drawn)
+        return Settings.of(self, sanitizer=next(iter(draws_of([self])), None))
 
     @property
     def protected(self) -> tuple[Any, ...]:

@@ -217,7 +217,7 @@ def checks_of(
         VoteError: the file of labels cannot be read at all.
         UsageError: dp-accounting is asked for but not installed.
     """
-    check_size([*report.rounds, *(run.settings for run in runs_of(report) if run.settings)])
+    check_size(all_settings(report))
     try:
         computed = list(_computed(report))
     except (PateError, ValueError, ArithmeticError) as error:
@@ -229,6 +229,14 @@ def checks_of(
     yield from _of_labels(report, labels, record)
     yield from _of_guesses(report, priors)
     yield from _of_textbooks(report, library)
+
+
+def false_in(checks: Iterable[Check]) -> list[Check]:
+    """Return the failed checks of a report that contradicts itself or what came with it.
+
+    The check of the promise is not among them: it also fails if an honest report promises nothing.
+    """
+    return [check for check in checks if check.outcome == FAILED and check.name != PROMISE]
 
 
 def _computed(report: Report) -> Iterator[Check]:
@@ -287,7 +295,7 @@ def _secret(report: Report) -> Iterator[Check]:
         for each in fields(ReportFacts)
         if getattr(report, each.name) != each.default
     }
-    if any(run.external for run in runs_of(report)):
+    if any(run.external for run in report.runs):
         stated.add(Checked.EXTERNAL)
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
     if any(done.prior for done in all_settings(report)):
@@ -494,18 +502,13 @@ def check_size(rounds: Iterable[Settings]) -> None:
             )
 
 
-def runs_of(report: Report) -> tuple[Run, ...]:
-    """Return the runs of the record that a report lists; an empty tuple without a record."""
-    return () if report.spent is None else report.spent.runs
-
-
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield the contradictions between a record and a report, and the runs that the report omits.
 
     A report about no single run must list all runs that began before the report, or before a run
     that the report lists.
     """
-    told, known = runs_of(report), {run.id: run for run in record.runs}
+    told, known = report.runs, {run.id: run for run in record.runs}
     if not told:
         yield "the record does not have this run"
         return
@@ -572,7 +575,7 @@ def computed_anew(report: Report) -> tuple[Run, ...]:
         ReportError: a listed run has the name of the report, but the report covers several runs.
     """
     found = []
-    for run in runs_of(report):
+    for run in report.runs:
         beside = {name: getattr(run, name) for name in BESIDE}
         own = run.id == report.run
         found.append(replace(run_of(report), **beside).public if own else run.priced)
@@ -581,7 +584,7 @@ def computed_anew(report: Report) -> tuple[Run, ...]:
 
 def spent_faults(report: Report) -> Iterator[str]:
     """Yield contradictions among the runs that a report lists."""
-    runs, rounds = runs_of(report), list(report.rounds)
+    runs, rounds = report.runs, list(report.rounds)
     if len({run.id for run in runs}) < len(runs):
         yield "a run is listed twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))

@@ -167,13 +167,19 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
     return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
 
-def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
-    """Return the stated kind of release as a `ReleaseKind`; `default` if none is stated.
+def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
+    """Return whether a sanitized ε is published beside the labels.
+
+    Args:
+        release: the stated kind of release; None if none is stated.
+        plain: whether no other keyword asks for a sanitized ε.
 
     Raises:
         UsageError: the kind is `target`, for which no sanitized ε is drawn.
     """
-    kind = default if release is None else ReleaseKind(release)
+    if release is None:
+        return ReleaseKind.NONE if plain else ReleaseKind.UPPER
+    kind = ReleaseKind(release)
     if kind is ReleaseKind.TARGET:
         raise UsageError("`release` target needs `aggregate` with a `target_epsilon`")
     return kind
@@ -225,7 +231,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT
     plain = tight and all(asked[name] is None for name in _DRAW)
-    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
+    kind = kind_of(asked["release"], plain=plain)
     if not tight and request.file.facts.groups:
         raise UsageError(f"`analysis` {analysis} cannot be used with `groups`")
     if kind is ReleaseKind.NONE and plain and not ledger:

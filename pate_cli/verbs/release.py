@@ -31,7 +31,7 @@ from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of, faults_of_runs, same_cost
+from pate_cli.disclosure.verification import checks_of, false_in, faults_of_runs, same_cost
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,
@@ -115,8 +115,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         if isinstance(held, SpendRecord):
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
-            checks = [check for check in checks_of(held) if check.outcome == FAILED]
-            faults = [check.detail for check in checks if check.name != PROMISE]
+            faults = [check.detail for check in false_in(checks_of(held))]
             runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
@@ -259,7 +258,7 @@ def _of_rounds(
         )
     drawn = (asked["beta"], asked["sigma_release"]) != (None, None)
     plain = analysis is Analysis.TIGHT and not drawn
-    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
+    kind = kind_of(asked["release"], plain=plain)
     order = float(total.orders[0] if asked["order"] is None else asked["order"])
     total.row(order)
     refuse_short(parts, order)

@@ -21,7 +21,7 @@ from pate_cli.disclosure.guarantee import sentence
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report, report_in
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
-from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Verification, checks_of
+from pate_cli.disclosure.verification import OK, Check, Verification, checks_of, false_in
 from pate_cli.files.addresses import has_no_name, named, public_name, reading
 from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
@@ -262,10 +262,8 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     own = None if report.run is None else record.known(report.run)
     if own is None and not report.private:
         return Check(name, OK, "the run had a seed: it has no guarantee, and no record needs it")
-    failed = (check for check in checks_of(report, record=record) if check.outcome == FAILED)
-    faults = (check.detail for check in failed if check.name != PROMISE)
-    told = 0 if report.spent is None else report.spent.count
-    found = f"a total of {told} runs, all in the record"
+    faults = [check.detail for check in false_in(checks_of(report, record=record))]
+    found = f"a total of {len(report.runs)} runs, all in the record"
     return Check.of(name, faults, found if own is None else f"run {own.id}, {own.outcome}")
 
 

@@ -16,7 +16,7 @@ answers. Curves are turned into an ε by the best of three routes:
   draws.
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
-If others state an ε that holds at all orders, it is added in the last two routes. Section 20.1 of
+If the owner of another mechanism states an ε, the last two routes add this ε. Section 20.1 of
 THEORY.md explains how curves and pairs compose.
 """
 
@@ -109,8 +109,8 @@ class Figure:
     def least(self, given: float) -> float:
         """Return the smaller of this worst-case ε and an ε for given votes, nats.
 
-        Both are upper bounds for these votes. The ε for given votes can be the larger of the two if
-        it was computed at few orders, or at orders that are too small.
+        The worst case is an upper bound for these votes, too. The ε for given votes can be larger
+        than the worst case if it was computed at few orders, or at orders that are too small.
         """
         return min(given, self.epsilon)
 
@@ -294,7 +294,7 @@ class Cost:
         """Return the smallest δ at which floating-point noise allows to convert these curves.
 
         This δ grows with ε. The ε of the curves takes time, so it is computed only if δ is too
-        small for the largest possible ε. Curves of others state a smallest δ of their own.
+        small for the largest possible ε. A curve that others state has a smallest δ of its own.
         """
 
         def at(epsilon: float) -> float:
@@ -316,9 +316,9 @@ class Cost:
 
         The result is valid only if neither the choice of runs nor their settings depended on
         earlier results. δ is the largest δ of the curves plus the δ's of all pairs; the δ of the
-        curves is at least `least_delta`. There are two bounds for tested targets: a composition
-        with the full ε of each, and a sum with the ε that each cost in the end. The result is the
-        smaller one.
+        curves is at least `least_delta`. If there are tested targets, ε is the smaller of two
+        bounds: a composition with the full ε of each target, and a sum with the ε that each target
+        cost in the end.
 
         Raises:
             LedgerError: no part states the δ at which the curves are converted.
@@ -367,9 +367,9 @@ class Cost:
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return an ε with tested targets at their cost in the end, added to the other parts.
+        """Return the sum of two ε's: of all tested targets as they ended, and of all other parts.
 
-        The other parts are composed in the optimal way.
+        All parts that are not tested targets are composed in the optimal way.
         """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0

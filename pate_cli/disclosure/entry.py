@@ -108,13 +108,14 @@ class RecordPlace:
             disjoint_from: names of other ensembles that share no person with this one. The run
                 enters the record of the first of these ensembles, which takes over the records of
                 the other ensembles.
-            seeded: whether the noise has a seed; such a run is a test, and enters a record only if
-                the user names the record.
+            seeded: whether the noise has a seed; a run with a seed is a test, and enters a record
+                only if the user names the record.
             accept_lost: whether to begin a new record if the record of the votes is gone.
 
         Raises:
             UsageError: the record is named in two ways, or the name is not allowed.
-            LedgerError: the record is damaged, gone or rolled back; or there are several.
+            LedgerError: the record is damaged, gone or rolled back; or the votes have several
+                records, and the user named none.
         """
         if isinstance(record, RecordPlace):
             return record
@@ -272,7 +273,7 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
         for file in files:
             file.catch_up()
         yield
-        for file in reversed(files):  # The first record is last, because it takes over the others.
+        for file in reversed(files):  # The first of `files` takes over the others, so it is last.
             if not file.empty:
                 remember([key_of_record(file.path), *file.keys], file.sighting)
 
@@ -308,7 +309,7 @@ def _ensemble_file(name: str) -> Path:
     passed = {file.path}
     while file.successor is not None and file.successor not in passed:
         other = RecordFile(file.successor)
-        if other.empty or file.record.missing_in(other.record):  # It did not take over these runs.
+        if other.empty or file.record.missing_in(other.record):  # `other` did not take over `file`.
             break
         file = other
         passed.add(file.path)
@@ -414,8 +415,8 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
 def state_folder() -> Path:
     """Return the user's own folder for files that pate keeps.
 
-    The folder is `$PATE_HOME`. Without this variable, it is the folder `pate` in `$XDG_STATE_HOME`,
-    in `%LOCALAPPDATA%` or in `~/.local/state`.
+    The folder is `$PATE_HOME`, or if this variable is not set, the folder `pate` in
+    `$XDG_STATE_HOME`, in `%LOCALAPPDATA%` or in `~/.local/state`.
 
     Raises:
         UsageError: there is no home folder.
@@ -493,7 +494,7 @@ def _fingerprint(path: Path) -> str:
 class Entry:
     """The entry of one run in its record; without a record, nothing is written.
 
-    If the run ends before the record has its outcome, the run stays pending and counts in full.
+    If the run ends before the record has its outcome, it stays pending, and its full cost counts.
     """
 
     def __init__(

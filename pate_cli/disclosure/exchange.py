@@ -1,12 +1,12 @@
 """The data-independent guarantee of a report, in forms for other accountants.
 
 `rdp_curve` and `dp_event` compute it from the public parameters of a report, without votes. On the
-command line, the option `--export-rdp` of `explain` writes the curve. There are two forms:
+command line, the option `--export-rdp` of `explain` writes the curve. The guarantee has two forms:
 
-- A *Rényi curve*, like the curves that others state (`disclosure.external`). Its cost at an order
-  is the supremum over all votes. If the method of `data_independent` is `renyi`, the report's ε
-  comes from this curve. If the method is `gaussian-dp` or `pure-dp`, the report's ε is smaller than
-  the ε from the curve.
+- A *Rényi curve*, in the form in which others state costs (`disclosure.external`). The cost at an
+  order is the largest cost of any votes. If the method of `data_independent` is `renyi`, the
+  report's ε comes from this curve. If the method is `gaussian-dp` or `pure-dp`, the report's ε is
+  smaller than the ε from the curve.
 - An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3), which an
   accountant with privacy loss distributions converts without loss.
 
@@ -87,7 +87,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     known = np.isfinite(rdp)
     if not known.any():
         raise UsageError("the sanitized epsilon has no RDP cost at these orders; give lower orders")
-    # A bound at a larger order also holds at a smaller one, and may be the sharper of the two.
+    # A bound at one order is also a bound at every smaller order, and may be the smaller bound.
     rdp = np.minimum.accumulate(rdp[known][::-1])[::-1]
     return Stated(
         Adjacency.REPLACE_ONE,
@@ -117,9 +117,9 @@ def dp_event(report: Described) -> Any:
         report: a report without a sanitized value, its file, or a `Quote`.
 
     Returns:
-        A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
-        votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (its default)
-        or `REPLACE_SPECIAL`, and all other composed events must mean this relation.
+        A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). The event covers a teacher that changes
+        its votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (which is
+        its default) or `REPLACE_SPECIAL`, and all other composed events must mean this relation.
 
     Raises:
         UsageError: dp-accounting is not installed, or the report has a sanitized value, which is

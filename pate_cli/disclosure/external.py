@@ -55,7 +55,7 @@ _REFUSED: Final = Refusal(
 
 @dataclass(frozen=True)
 class Stated:
-    """The cost of another mechanism on the same records, as its owner states it.
+    """The cost of another mechanism on the teachers' training records, as its owner states it.
 
     Give it to `release` as `external`, which adds this cost to the total. If the Rényi curve of the
     mechanism is known, as for DP-SGD, state the curve: with an (ε, δ) made from the curve, the
@@ -177,7 +177,7 @@ class Stated:
         """Return the statement in a JSON file.
 
         Raises:
-            LedgerError: there is no such file, or it does not state a valid cost.
+            LedgerError: there is no file with this name, or it does not state a valid cost.
         """
         with reading(path, "an external cost") as file:
             data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)

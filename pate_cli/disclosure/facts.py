@@ -91,7 +91,7 @@ def group_guarantees(
     """Return the ε of every group of teachers: the report's ε, or the group's own if smaller.
 
     A record of group g changes at most K_g votes. So the worst-case cost of the labels is computed
-    again for K_g votes. Draws and external parts count in full (THEORY.md, section 19).
+    again for K_g votes. Draws and external parts keep their full cost (THEORY.md, section 19).
 
     Args:
         groups: the groups of the teachers.
@@ -206,7 +206,7 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 
 
 def _contradictions(facts: ReportFacts) -> Iterator[str]:
-    """Yield contradictions between facts: no run and no release can have such facts."""
+    """Yield contradictions between facts: no run and no release can have all these facts."""
     rounds, runs = facts.rounds, facts.runs
     if facts.total:
         draws = tuple(run.draw for run in runs if run.draw is not None)

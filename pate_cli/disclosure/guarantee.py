@@ -116,7 +116,7 @@ def worded(report: Report) -> Report:
 
 
 def covers(facts: ReportFacts) -> str:
-    """Return a phrase with everything that the headline ε covers."""
+    """Return a phrase with everything that the ε of a report covers."""
     if facts.passed is not None:
         return sentence("covers-passed" if facts.passed else "covers-refused")
     own = int(facts.plan is not None)
@@ -132,8 +132,8 @@ def covers(facts: ReportFacts) -> str:
 def premise_of(facts: ReportFacts) -> str:
     """Return the premise of the worst case, as the end of a sentence; empty without a premise.
 
-    A report with several parts has a premise: its parts were fixed beforehand. Without it, a later
-    part may depend on the labels of an earlier part.
+    A report with several parts has a premise: its parts were fixed beforehand. Without this
+    premise, a later part might depend on the labels of an earlier part.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 

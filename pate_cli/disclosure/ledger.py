@@ -52,13 +52,13 @@ class Round(Settings):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ledger(Result):
-    """Costs of one or several rounds of labels on these votes, kept to be composed. SECRET.
+    """The exact costs of one or several runs on given votes, stored to be composed later. SECRET.
 
     Keep a ledger if you will run again on the same teachers, or if you will publish a sanitized ε
     later. `aggregate` returns a ledger with `keep_ledger=True` or `release="none"`, and `release`
     turns one or several ledgers into one report. A ledger contains RDP costs and local
-    sensitivities per order, and the public facts of every round. Ledgers can be added only if all
-    runs had the same `order`.
+    sensitivities per order, and the public facts of every round, which is one run. Ledgers can be
+    added only if all runs had the same `order`.
 
         >>> given = {"order": 8, "release": "none"}
         >>> first = pate.aggregate("sample_votes/demo.parquet", max_queries=100, seed=1, **given)
@@ -234,11 +234,11 @@ def sanitized_epsilon(
 
     Args:
         ledger: the costs of all rounds.
-        plan: how to draw; fixed before any vote was read, and never by the ledger's own numbers.
+        plan: the parameters of the draw, which were fixed before any vote was read.
         noise: the source of the draw.
         earlier: the plans of earlier draws from these rounds; their cost is added.
-        external: other mechanisms on the same records. Their cost is public, so it is added after
-            the draw: the noise of the draw only has to hide the votes.
+        external: costs of other mechanisms on the training records. These costs are public, so
+            they are added after the draw: the noise of the draw only has to hide the votes.
 
     Raises:
         LedgerError: the ledger has no cost at the plan's order.

@@ -8,11 +8,11 @@ a reason that could depend on the votes. So the record always has the total cost
 On disk a record is a journal (`files.journal`). Its lines are events. `enter` adds a run, and
 `settle` adds the outcome of a run. `ask` adds queries of a session with their answers. `strike`
 removes a run whose file turned out to contain no votes. `goes_on_in` has the name or path of
-another record, which took over all runs. Runs and sessions use the same functions.
+another record, which took over all runs. Runs and sessions write events by the same functions.
 
 A record is public, because it only contains settings, outcomes and worst-case costs, and nothing
-of the votes. It also has names of files and times, which its holder may prefer not to show. Reports
-leave the names of files out.
+of the votes. A record also has names of files and times, which its holder may prefer not to show.
+Reports contain no names of files.
 """
 
 from __future__ import annotations

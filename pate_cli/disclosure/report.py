@@ -160,8 +160,8 @@ class ReportFacts:
             guarantee.
         earlier_draws: how earlier releases drew sanitized values from these rounds; ε includes the
             cost of these draws, and of the draws of the rounds themselves.
-        external: other mechanisms on the same records; ε and δ include their cost, `labels_epsilon`
-            does not.
+        external: costs of other mechanisms on the training records; ε and δ include these costs,
+            `labels_epsilon` does not.
         recorded: whether `earlier_draws` is known to be complete; if it is not, the report has no
             guarantee.
         spent: all runs of the record, including the run of the report, and their total cost; None
@@ -265,8 +265,8 @@ class Report(ReportFacts, Result):
 
     Attributes:
         private: whether noise was unpredictable; noise from a seed gives no guarantee.
-        sound: whether ε is a valid bound. It is no bound if the `paper` analysis drew it, or for a
-            reason in `unsettled`.
+        sound: whether ε is a valid bound. An ε from the `paper` analysis is no valid bound, and
+            `unsettled` has other reasons why ε is none.
         epsilon, delta: the stated ε, in nats and rounded up to 4 decimals, and its δ.
         epsilon_kind: the kind of ε: `target` (labels that passed its release test), `refusal`
             (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
@@ -360,7 +360,7 @@ class Report(ReportFacts, Result):
         return head | dict(sorted(encoded(self).items(), key=lambda item: item[0] in stated))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the statements about the numbers, one per row: id, holds, text."""
+        """Return a table of the statements about the numbers: id, whether it is true, and text."""
         return {
             name: np.array([getattr(reading, name) for reading in self.statements])
             for name in ("id", "holds", "text")

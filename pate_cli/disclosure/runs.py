@@ -6,12 +6,12 @@ fields. Records also state the cost, for their readers, and `verify` computes it
 The cost of several runs together depends on how the runs were chosen (THEORY.md, section 15):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
-  depended on earlier results. Its total is `Cost.together` of all runs. If runs are chosen after
-  seeing results, a game with randomised response reaches 1.4 times the stated δ. So no budget uses
-  this total.
+  depended on earlier results. The total is `Cost.together` of all runs. If runs are chosen after
+  seeing results, a game with randomised response reaches 1.4 times the stated δ. So budgets do not
+  use `total_of`.
 - *However chosen*: the sums of every run's own ε and δ, or the Rényi filter of a budget, are valid
-  even if later runs depend on earlier results (section 15.2). So budgets use these totals to admit
-  runs and to show what is left.
+  even if later runs depend on earlier results (section 15.2). So budgets admit runs by these sums
+  or by a filter.
 
 If the holder declares that no person's data reached two ensembles, the costs of these ensembles do
 not add up. Every total, sum and budget is then for the person with the largest cost (section 15.4).
@@ -161,8 +161,8 @@ class Budget:
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
         """Return the (ε, δ) that is left of the budget, both at least 0 and rounded down.
 
-        The budget admits a run with this cost. The rest of the budget never grows when another run
-        begins. It may grow when a run ends and has cost less than it could have cost.
+        The budget admits a run that costs no more than the returned (ε, δ). When a run begins, what
+        is left never grows. It may grow when a run ends and has cost less than it could have cost.
         """
         rounding = Context(prec=DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -206,7 +206,7 @@ class Budget:
 
     @property
     def _rule(self) -> tuple[float, float] | None:
-        """Return (order, δ) of a filter, which its first run fixes; None for plain sums."""
+        """Return the order and δ of a filter, which the first run fixes; None for plain sums."""
         return None if self.order is None else (self.order, self.delta)
 
 
@@ -413,10 +413,10 @@ def people_of(
 ) -> list[frozenset[str | None]]:
     """Return sets of ensembles: one set contains all ensembles that a person's data reached.
 
-    There is a set for every ensemble. It has this ensemble, and all earlier ensembles that are not
-    declared disjoint from this one (THEORY.md, section 15.4). A set that is part of another set is
-    left out. All sets contain None, which stands for runs without an ensemble: these runs count for
-    every person.
+    The set of an ensemble has this ensemble, and all earlier ensembles that are not declared
+    disjoint from it (THEORY.md, section 15.4). A set that is part of another set is left out. All
+    sets contain None, which stands for runs without an ensemble: the cost of a run without an
+    ensemble counts for every person.
 
     Args:
         runs: the runs in order.

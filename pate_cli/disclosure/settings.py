@@ -126,7 +126,7 @@ class ReleasePlan:
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
-        """Return the ε that the conversion of RDP at the plan's order adds at δ, nats."""
+        """Return the ε that is added if an RDP cost at the plan's order becomes (ε, δ), nats."""
         return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
@@ -397,7 +397,7 @@ class Settings:
     def claimed(self) -> bool:
         """Return whether the run has a guarantee.
 
-        It has one unless its noise comes from a seed, or a setting was read from the votes.
+        A run has no guarantee if its noise comes from a seed, or a setting was read from the votes.
         """
         return self.private and not self.read_off
 

@@ -77,7 +77,7 @@ _COST: Final = (
     *("outcome", "epsilon", "delta", "settings", "answers", "draw", "external"),
     *("ensemble", "disjoint_from"),
 )
-# These fields of a run are in no other field of its report.
+# Fields of a run that a report only has in `spent`, and in no fact.
 BESIDE: Final = ("ensemble", "disjoint_from", "budget", "total_epsilon", "total_delta")
 # These settings of a session change while the session goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
@@ -210,7 +210,8 @@ def checks_of(
         record: the record of the teachers of the report; None if the caller has none.
         labels: the file of labels that came with the report; None if the caller has none.
         priors: guesses of a prior, or their files.
-        library: True compares numbers with dp-accounting; None does so if it is installed.
+        library: whether to compare numbers with dp-accounting; None to compare them only if
+            dp-accounting is installed.
 
     Raises:
         ReportError: computing the report again would take too long.
@@ -473,7 +474,7 @@ def count_labels(
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
     """Return how many rows of a table of labels were asked and answered, and its metadata."""
-    import pyarrow.compute as pc  # This import is slow, and rarely needed.
+    import pyarrow.compute as pc  # Importing it is slow, and few verifications need it.
 
     about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
     metadata = dict(json.loads(about))

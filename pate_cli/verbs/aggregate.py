@@ -74,8 +74,8 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         refuse_dear(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        # Progress counts rows as they are labelled. With a test it also counts them as they are
-        # read, counted and charged before; with a checkpoint, as they are read before.
+        # Progress has a step for each row that is labelled. A test also has steps for each row that
+        # is read, counted and charged before, and a checkpoint for each row that is read before.
         tested, rows = settings.tested is not None, request.rows
         parts = 4 if tested else 1 + (asked["checkpoint"] is not None)
         progress(0, parts * request.queries)

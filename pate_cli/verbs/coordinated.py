@@ -74,9 +74,10 @@ def coordinated_choice(
         ' yes'
 
     Args:
-        probabilities: an array [tokens] for one teacher, or [teachers, tokens]. Or a mapping
-            {token: probability} of the tokens that one teacher knows, or a list of such mappings;
-            tokens are then whole numbers >= 0, or texts. Rows need not add up to 1.
+        probabilities: an array [tokens] for one teacher, or [teachers, tokens] for several. A
+            teacher may also have a mapping {token: probability} of the tokens that it knows, and
+            several teachers a list of mappings. Tokens in mappings are whole numbers >= 0, or
+            texts. The probabilities of a teacher need not add up to 1.
         seed: a whole number >= 0 or a text, the same for all teachers.
         position: a whole number >= 0 or a text that no other call with this seed has.
         log: True if the values are logits: logarithms of probabilities, up to a constant per row.

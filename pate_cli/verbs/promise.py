@@ -124,7 +124,8 @@ def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
     """Return the target of a run: the stated one, or all that is left of a budget.
 
     A budget gives a target only if the user stated nothing else about cost and queries. Without a
-    target the result is None. It is also None if nothing is left; the budget later refuses the run.
+    target the result is None. If nothing is left of the budget, the result is also None, and the
+    budget later refuses the run.
     """
     epsilon, budget, choice = asked["target_epsilon"], budget_of(asked), mechanism_of(asked)
     if epsilon is None and budget is not None and record.file is not None:
@@ -188,7 +189,7 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
 def plan_of(
     kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
 ) -> ReleasePlan:
-    """Return the plan by which costs of rounds are kept and sanitized; it is public.
+    """Return the public plan by which costs of rounds are kept in a ledger and sanitized.
 
     Args:
         kind: whether a sanitized ε is published.
@@ -224,9 +225,9 @@ def _check_delta(request: Request) -> None:
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
-    """Return the public plan by which costs of the votes are kept and sanitized.
+    """Return the public plan by which costs of a run are kept in a ledger and sanitized.
 
-    Return None if no costs are kept, because neither this run nor a ledger needs them.
+    Return None if no costs are kept, because the run has no ledger and draws no sanitized ε.
     """
     analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT

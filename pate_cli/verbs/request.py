@@ -52,7 +52,8 @@ class Request:
         queries: how many rows are asked; the first rows of the file are asked.
         max_answers: the public cap on answers, at most `queries`.
         delta: δ of the run.
-        engine: where the work is done: in this process, in others, or on a cluster.
+        engine: where rows are read and labelled: in this process, in other processes, or on a
+            cluster.
     """
 
     file: VoteFile

@@ -139,7 +139,7 @@ class Session:
         Raises:
             UnreachableError: one query costs more than the target, or the budget is spent.
             OutputError: the record cannot be written.
-            PateError: anything else is wrong.
+            PateError: another argument is wrong, or the record cannot be used.
         """
         self._lock, self._process = threading.RLock(), os.getpid()
         self._key, self._ballots = RunKey.of(asked["seed"]), _ballots(asked)
@@ -331,7 +331,7 @@ class Session:
         def known() -> Run | None:
             # A session of an earlier record, which this record took over, cannot be continued.
             runs = () if file is None else file.record.runs
-            mine = (None, place.ensemble)  # another ensemble may have the same settings
+            mine = (None, place.ensemble)  # A session of another ensemble may have these settings.
             found = (run for run in runs if run.session == digest and run.ensemble in mine)
             return next(found, None)
 

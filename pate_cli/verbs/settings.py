@@ -143,7 +143,7 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
 
 
 def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError unless there are votes or a recipe, without keywords that need the other."""
+    """Raise UsageError if there are neither votes nor a recipe, or keywords that need votes."""
     if votes is None and asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; if you have no votes yet, pate plan tells what to expect"

@@ -137,8 +137,8 @@ def aggregate(
 def quote(**asked: Any) -> Quote:
     """Return the largest possible cost of a run of `aggregate`, and spend nothing.
 
-    Use it before a run. It takes the arguments of `aggregate`, reads every row of the votes, and
-    refuses all mistakes that `aggregate` would refuse before it draws anything.
+    Use it before a run. `quote` takes the arguments of `aggregate`, and reads every row of the
+    votes. It refuses every mistake that `aggregate` would refuse before it draws anything.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
         <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
@@ -200,7 +200,7 @@ def cost(
 
 @like(cost, "measure.compared")
 def compare(**asked: Any) -> Compared:
-    """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
+    """Compare the costs of all mechanisms at one expected number of answers. SECRET.
 
     The mechanism that you name sets this number of answers. Every other mechanism uses those given
     parameters that it has, and defaults for its other parameters.

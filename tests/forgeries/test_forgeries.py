@@ -48,6 +48,16 @@ def test_a_forged_leaf_is_caught_or_named(kind):
                 assert one.ending.caught or kind_of_check(one.path) in open_to_all, one
 
 
+def test_noise_that_was_never_drawn_is_caught_by_parquet_and_named_beside_csv():
+    """A hundred times the noise, priced anew: a CSV cannot tell."""
+    known, path = case("worst case"), ("rounds", 0, "mechanism", "sigma2")
+    cheap = consistent(put(known.data, path, 800.0))
+    assert cheap["epsilon"] < 0.5 * known.data["epsilon"]
+    assert not ending(cheap, known, given="csv").caught
+    assert Checked.LABELS in ending(cheap, known, given="csv").named
+    assert ending(cheap, known, given="all").caught
+
+
 def test_names_of_classes_cannot_be_permuted_beside_parquet():
     known = case("worst case")
     turned = put(known.data, ("label_names",), ["bee", "ant", "cow"])

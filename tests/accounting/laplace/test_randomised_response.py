@@ -22,25 +22,11 @@ from slices import some
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])
 
 
-@pytest.fixture(scope="module")
-def exact_laws():
-    """Random small histograms, all their neighbours (missing votes too) and all exact laws."""
-    random = np.random.default_rng(2017)
-    cases = []
-    for _ in range(40):
-        classes, teachers = int(random.integers(2, 6)), int(random.integers(1, 31))
-        shares = random.dirichlet(np.full(classes, random.choice([0.2, 1.0, 20.0])))
-        counts = random.multinomial(teachers, shares)
-        scale = float(np.exp(random.uniform(np.log(0.3), np.log(30.0))))
-        around = np.vstack([counts[None], neighbours_of(counts)])
-        cases.append((counts, scale, laplace_argmax_law(around, scale)))
-    return cases
-
-
-def test_no_neighbour_exceeds_the_bound_in_either_direction(exact_laws):
+def test_no_neighbour_exceeds_the_bound_in_either_direction(small_cases):
     closest = 0.0
     orders = ORDERS[1:5]
-    for counts, scale, law in some(exact_laws, 5):
+    for counts, scale, _ in some(small_cases[:60], 5):
+        law = laplace_argmax_law(np.vstack([counts, neighbours_of(counts)]), scale)
         score = laplace_scores(counts[None], scale=scale)
         forward, reverse = laplace_max_rdp_directions(score, scale=scale, orders=orders)
         worst = worst_laplace_max_rdp(scale=scale, classes=len(counts), orders=orders)

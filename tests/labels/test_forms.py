@@ -183,20 +183,6 @@ def test_tables_hold_names_and_parameters(read):
         assert chunk.dictionary.to_pylist() == list(HOSTILE)
 
 
-def test_row_numbers_take_no_space_and_other_libraries_know_how(tmp_path):
-    import duckdb
-    import polars as pl
-
-    ids = np.concatenate([np.arange(200_000), [2**63 - 1, -(2**63), 5]])
-    labels = labels_of(np.arange(ids.size) % 7 - 1, ids)
-    path = tmp_path / "l.parquet"
-    labels.save(path)
-    wanted = list(zip(labels.ids.tolist(), labels, labels.sources.tolist(), strict=True))
-    assert duckdb.sql(f"SELECT * FROM '{path}'").fetchall() == wanted  # noqa: S608 - our own path
-    assert pl.read_parquet(path).rows() == wanted
-    assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_compressed_size < 20_000
-
-
 @settings(max_examples=tries(40))
 @given(data=st.data())
 def test_how_labels_are_cut_leaves_no_trace(data):

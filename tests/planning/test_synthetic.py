@@ -44,28 +44,6 @@ def test_every_recipe_gives_histograms(
     np.testing.assert_array_equal(true_again, truth)
 
 
-def share_right(ensemble, seed=5):
-    counts, truth = ensemble.draw(seed)
-    return counts[np.arange(len(truth)), truth] / ensemble.teachers
-
-
-def test_agreement_is_the_mean_share_of_right_votes():
-    for agreement in (0.3, 0.75, 0.95):
-        for spread in (0.0, 0.3, 0.8):
-            right = share_right(SyntheticEnsemble(200, 7, 4000, agreement, spread))
-            # Var of a share is at most a(1−a)(spread + 1/τ); five standard errors.
-            error = 5.0 * math.sqrt(agreement * (1 - agreement) * (spread + 0.005) / 4000)
-            assert right.mean() == pytest.approx(agreement, abs=error)
-
-
-def test_spread_is_the_share_of_variance_between_queries():
-    for spread in (0.1, 0.5, 0.9):
-        right = share_right(SyntheticEnsemble(2000, 3, 20_000, 0.7, spread))
-        assert right.var() == pytest.approx(0.21 * (spread + (1 - spread) / 2000), rel=0.06)
-    alike = share_right(SyntheticEnsemble(2000, 3, 20_000, 0.7, 0.0))
-    assert alike.var() == pytest.approx(0.21 / 2000, rel=0.06)
-
-
 def test_small_confusion_weights_concentrate_wrong_votes():
     def largest_wrong_share(confusion):
         counts, truth = SyntheticEnsemble(500, 6, 2000, 0.5, 0.0, confusion).draw(1)

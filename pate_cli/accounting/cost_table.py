@@ -13,7 +13,8 @@ query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing 
 
 bounds the cost at every vote file that differs by at most d votes per query. Neighbours D, D'
 satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d of D' are within distance d + 1 of
-D. The maximum is over single cells, not over blocks of cells.
+D. The code computes the maximum over v' from single cells. (`sensitivity` uses maxima over whole
+blocks of cells, which are faster to compute but may be larger.)
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: in
     """Return the result of a row; if files are absent or damaged, the reason why it has no figures.
 
     Args:
-        row: a row of the paper, or of samples.
+        row: a row of a table of the paper, or of the table of the sample votes.
         folder: the folder of the files.
         compute: computes the result if all files can be read.
         blank: how many columns without figures a row has that was not computed.

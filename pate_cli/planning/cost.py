@@ -451,13 +451,10 @@ def measure_target(
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
         return QueryCosts(orders, costs, worst, None, places, looked.queries, few)
 
-    def chance(at: TargetPlan, rows: int, costs: QueryCosts) -> float:
+    def chance(at: TargetPlan, costs: QueryCosts, rows: int = queries) -> float:
         shape = {"queries": rows, "answers": min(rows, cap)}
         most = mechanism.worst_rdp(**shape, orders=costs.orders, few=few)
         return float(costs.pass_probability(at, np.array([rows]), ceiling=most[None])[0, 0])
-
-    def of_asked(at: TargetPlan, costs: QueryCosts) -> float:
-        return chance(at, queries, costs)
 
     costs = known(plan)
     return {
@@ -466,12 +463,12 @@ def measure_target(
         "refusal_epsilon": plan.refusal_epsilon,
         "bound": plan.bound.value,
         "queries": queries,
-        "pass_probability": 1.0 if always <= plan.epsilon else chance(plan, queries, costs),
+        "pass_probability": 1.0 if always <= plan.epsilon else chance(plan, costs),
         "smallest_epsilon": {
-            f"{wanted:g}": _smallest(wanted, plan, always, known, of_asked) for wanted in CHANCES
+            f"{wanted:g}": _smallest(wanted, plan, always, known, chance) for wanted in CHANCES
         },
         "passing_queries": most_rows(
-            lambda rows: chance(plan, rows, costs) >= LIKELY, available=looked.queries
+            lambda rows: chance(plan, costs, rows) >= LIKELY, available=looked.queries
         ),
         "looked_at": looked.queries,
         "orders": costs.orders.tolist(),

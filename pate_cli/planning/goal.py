@@ -13,8 +13,8 @@ from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.checks import check_delta, check_positive, check_scale
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.checks import check_positive, check_scale
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import CEILING, DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -63,11 +63,6 @@ class Goal:
             check_scale("`target_epsilon`", self.epsilon)
         if self.answers is not None:
             check_positive("`answers`", self.answers)
-        if not 0.0 <= self.min_agreement <= 1.0:
-            raise ParameterError(
-                f"`min_agreement` must be between 0 and 1, got {self.min_agreement}"
-            )
-        check_delta(self.delta)
         if self.bound is not Bound.AUTO and self.release is not ReleaseKind.TARGET:
             raise UsageError("`bound` needs `release` target")
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.checks import check_delta, check_scale, check_whole
+from pate_cli.core.checks import check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.said import Said
 from pate_cli.core.words import DELTA, MechanismName
@@ -34,6 +34,7 @@ from pate_cli.planning.search import (
     keywords_of,
     least,
     line_of,
+    middle_of,
 )
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
@@ -94,7 +95,6 @@ class Question:
     mechanism: MechanismName = MechanismName.CONFIDENT
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
         if self.epsilon is not None:
             check_scale("`target_epsilon`", self.epsilon)
         for name in ("teachers", "answers", "queries", "labels", "teachers_per_record"):
@@ -155,7 +155,7 @@ class Question:
     def shown(self) -> tuple[float, ...]:
         """Return the levels of agreement that a plan shows: low, middle and high."""
         levels = self.levels or agreement_levels(None, self.classes)
-        return tuple(dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])))
+        return tuple(dict.fromkeys((levels[0], middle_of(levels), levels[-1])))
 
     def with_value(self, value: float) -> Question:
         """Return the question with a value for the missing number, rounded up."""

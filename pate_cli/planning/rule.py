@@ -100,7 +100,7 @@ class TestedTarget:
         threshold, sigma1, sigma2 = (share * self.votes.most_votes for share in _USUAL)
         usual, target = self.votes.mechanism(Tuning(threshold, sigma1, sigma2)), self.target
         self._bound = settled_bound(target.bound, usual, rows=1, orders=target.orders)
-        self._sharp: dict[tuple[str, int, float], int] = {}
+        self._sharp: dict[tuple[str, int, float, int], int] = {}
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates with their best numbers of rows, by quick costs.
@@ -194,11 +194,11 @@ class TestedTarget:
         if near is not None:
             most = min(int(np.ceil(near * _AROUND[-1])), most)
         # Whether there is time for the sharper bound depends on these settings alone.
-        key = settings.mechanism_name, settings.prior_weight, settings.sigma2
+        key = settings.mechanism_name, settings.prior_weight, settings.sigma2, most
         if key not in self._sharp:
             start = max(self._sharp.values(), default=1)
-            self._sharp[key] = sharp_rows(mechanism, self.target, self.available, start=start)
-        most = min(most, self._sharp[key])
+            self._sharp[key] = sharp_rows(mechanism, self.target, most, start=start)
+        most = self._sharp[key]
         rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
         if near is not None:
             rows = near * _AROUND

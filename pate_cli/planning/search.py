@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, Self, TypeAlias
@@ -245,6 +245,12 @@ _MOST_WEIGHT = 4
 _LEAST_GAIN = 1e-5
 
 
+def middle_of(levels: Iterable[float]) -> float:
+    """Return the middle one of the different levels of agreement."""
+    ordered = sorted(set(levels))
+    return ordered[len(ordered) // 2]
+
+
 LEAST_CHANCE: Final = 0.9
 """A run counts as likely to pass if its pass probability at middle agreement is at least this."""
 
@@ -292,7 +298,7 @@ class Candidate:
     @property
     def answers(self) -> float:
         """Return the approximate number of expected answers at the middle level of agreement."""
-        return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
+        return self.by_level[middle_of(self.by_level)]
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]

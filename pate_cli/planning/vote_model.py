@@ -42,7 +42,7 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.planning.search import Tuning
+from pate_cli.planning.search import Tuning, middle_of
 from pate_cli.planning.synthetic import from_urn
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out
@@ -142,10 +142,9 @@ class VoteModel:
     @property
     def middle(self) -> Ints:
         """Return the indices of the ensembles at the middle level of agreement."""
-        levels = sorted(set(self.levels))
-        middle = levels[len(levels) // 2]
-        at = [place for place, level in enumerate(self.levels) if self.is_file or level == middle]
-        return np.array(at)
+        if self.is_file:
+            return np.array([0])
+        return np.flatnonzero(np.array(self.levels) == middle_of(self.levels))
 
     @property
     def row_weights(self) -> Floats:
@@ -157,8 +156,7 @@ class VoteModel:
     @property
     def at_few_levels(self) -> VoteModel:
         """Return a model with only the lowest, the middle and the highest level of agreement."""
-        levels = sorted(set(self.levels))
-        few = {levels[0], levels[len(levels) // 2], levels[-1]}
+        few = {min(self.levels), middle_of(self.levels), max(self.levels)}
         chosen = [place for place, level in enumerate(self.levels) if level in few]
         return replace(
             self,

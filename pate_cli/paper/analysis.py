@@ -2,8 +2,8 @@
 
 Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
 inequality they are smaller than a Rényi divergence. All costs are sums over queries, so the costs
-of batches can be added. Code that computes true bounds does not import this package. One verb
-imports it if the caller gives `analysis` paper.
+of batches can be added. Code that computes true bounds does not import this package. The verbs
+import it only if the caller gives `analysis` paper.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ of the cost. The analysis of the papers may be used instead. Votes are read twic
 cost at every order, and for the cost of each query at the best order.
 
 If teachers vote on few queries, only the costliest queries count: as many as one teacher can
-change. They are chosen separately at every order. Ledgers and release tests charge the same cost.
+change. The costliest queries are chosen separately at every order. A ledger and a release test add
+up the same costs.
 
 Mechanisms are compared on the same votes at an equal number of expected answers.
 

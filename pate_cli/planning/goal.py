@@ -31,7 +31,7 @@ from pate_cli.planning.rule import TestedTarget, served_by
 from pate_cli.planning.search import Candidate, Tuning, least
 from pate_cli.planning.vote_model import VoteModel
 
-# A coarse search uses so many rows of a file, evenly spaced. Smaller ε than 1e-4 count as 1e-4.
+# A coarse search uses at most 10,000 rows of a file, evenly spaced. An ε below 1e-4 counts as 1e-4.
 _COARSE, _LEAST = 10_000, 1e-4
 
 
@@ -155,7 +155,7 @@ _STATED: Final = ("max_answers", "refusal_epsilon", "order", "beta", "sigma_rele
 
 
 def if_dear(epsilon: float) -> dict[str, float]:
-    """Return the keyword `max_epsilon` if a run with this ε needs it, else no keyword."""
+    """Return the keyword `max_epsilon` if `aggregate` refuses this ε without it; else none."""
     return {"max_epsilon": epsilon} if epsilon > CEILING else {}
 
 
@@ -179,7 +179,7 @@ class Pricing(ABC):
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings by quick costs.
+        """Return candidates for settings by approximate costs.
 
         Args:
             settings: the settings to evaluate.
@@ -192,7 +192,7 @@ class Pricing(ABC):
 
     @abstractmethod
     def learn(self, best: Found) -> None:
-        """Correct later quick costs, by the exact costs of the best settings so far."""
+        """Correct later approximate costs, by the exact costs of the best settings so far."""
 
 
 # Exact costs are computed for 1.4 times the rows of a candidate. The numbers of rows that are tried
@@ -200,7 +200,7 @@ class Pricing(ABC):
 _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
-# A coarse search for a target uses so many rows of a file, evenly spaced.
+# A coarse search for a target uses at most 4,000 rows of a file, evenly spaced.
 _ROWS = 4000
 # A careful search requires more agreement by this number. Rows are chosen after settings, and the
 # number of rows changes the agreement slightly.
@@ -222,7 +222,7 @@ class TestedVotes(Pricing):
     target for a number of answers, the search begins with a target that is nearly the smallest,
     because settings with the most answers at this target need about the smallest target. It then
     computes the smallest target of the best settings, which is the target of the next round. In
-    each round exact costs correct the quick costs of later rounds.
+    each round exact costs correct the approximate costs of later rounds.
     """
 
     careful = False
@@ -245,7 +245,7 @@ class TestedVotes(Pricing):
         return self.goal.target(self._epsilon or _FIRST[-1])
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates by quick costs, which are corrected by earlier exact costs."""
+        """Return candidates by approximate costs, which are corrected by earlier exact costs."""
         if self._epsilon is None:
             wanted = np.log(_OF_STARTS * (self.goal.answers or 0.0))
             for self._epsilon in _FIRST:
@@ -301,7 +301,7 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Use about the rows that were asked, and the target of the best settings, from now on."""
+        """Evaluate later settings on about as many rows, and at the target of the best settings."""
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
         self._look_at(max(2 * self._asked, _ROWS))
@@ -351,7 +351,7 @@ def _least_target(
 
 
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
-# Exact costs are computed for this many orders on each side of the best order by quick costs.
+# Exact costs are computed for this many orders on each side of the best order by approximate costs.
 _AROUND = 3
 # How many numbers of rows are tried, and for how many largest counts the cost of a row is computed.
 # The caps that are tried, in standard deviations above the mean number of answers.
@@ -407,10 +407,10 @@ class CappedVotes(Pricing):
     """
 
     _above = 1.0
-    """The ratio of exact and quick cost of a whole row of Confident-GNMax."""
+    """The ratio of exact and approximate cost of a whole row of Confident-GNMax."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates by quick costs, each with its best numbers of rows and answers."""
+        """Return candidates with their best numbers of rows and answers, by approximate costs."""
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
@@ -430,7 +430,7 @@ class CappedVotes(Pricing):
                 capped = {"max_answers": cap} if cap < rows else {}
                 stated = {"release": goal.release.value, **capped, **if_dear(told.worst_case)}
                 return Found(goal, told, stated)
-            if self.votes.few is not None:  # here fewer rows do not cost less
+            if self.votes.few is not None:  # then fewer rows may cost as much as all rows
                 settings = settings.times(sigma1=_NOISIER, sigma2=_NOISIER)
                 mechanism = self.votes.mechanism(settings)
                 continue
@@ -439,7 +439,7 @@ class CappedVotes(Pricing):
         return None
 
     def learn(self, best: Found) -> None:
-        """Do nothing, because `price` has already compared exact and quick costs."""
+        """Do nothing, because `price` has already compared exact and approximate costs."""
 
     def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
         """Return the candidate of some settings, with its best number of rows, and its best cap.
@@ -495,7 +495,7 @@ class CappedVotes(Pricing):
         return _Costs(conversion, *costs, math.inf if few is None else few.votes)
 
     def _exact(self, settings: Tuning) -> _Costs:
-        """Return the exact worst-case costs, at orders around the best order by quick costs."""
+        """Return the exact worst-case costs, at some orders around the best order."""
         quick = self._quick(settings)
         best, cap = self._best(self.few, settings, quick)
         centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))

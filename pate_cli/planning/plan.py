@@ -382,7 +382,7 @@ def plan(question: Question) -> Plan:
     for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
-        # The bisection used quick costs; by exact costs, slightly more may be needed.
+        # The bisection used approximate costs; by exact costs, slightly more may be needed.
         value *= _CORRECTION
         known = question.with_value(value)
         found = _planned(question, known)

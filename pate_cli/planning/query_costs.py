@@ -13,7 +13,7 @@ first three moments of R are known, and the expansion of Cornish and Fisher turn
 into a number with about these moments. So the mean of p is an integral over a normal number. The
 result is within .01 or .02 of the mean over made-up runs.
 
-*Quick costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
+*Approximate costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
 largest classes, and it then costs about as much as if no other class existed. So a query becomes a
 pair (x, y). The largest count is x. The count y lies between the second largest count and the count
 at which a single rival would win as often as all losing classes together. The larger the gap
@@ -31,12 +31,12 @@ choice of settings. With 30 teachers or more, the sum over queries is within 5% 
 accountant computes. The worst-case cost is estimated by the worst pair, for which the threshold and
 the argmax each change in the worst direction.
 
-*Which costs are used.* `quick_costs` returns quick costs times a correction that is known
+*Which costs are used.* `quick_costs` returns approximate costs times a correction that is known
 beforehand. Searches use them, and also the public rule when it chooses the number of rows.
 `exact_costs` calls the functions that a run calls, for every distinct histogram. With three or more
 classes and the conditional bound this would be slow. Then it calls them only for the histograms
 with the largest total cost and for some others. For all other histograms, a regression on the pair
-(x, y) estimates the ratio of exact and quick cost.
+(x, y) estimates the ratio of exact and approximate cost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 Singles: TypeAlias = NDArray[np.float32]
 
-# Distances at which quick costs are computed. Costs at all other distances are interpolated.
+# Distances at which approximate costs are computed. Costs at all other distances are interpolated.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The number of cells along a side of the grid. For each σ2 of the gap, y is a tenth of the way
@@ -71,7 +71,7 @@ _CELLS, _TOWARDS_RIVAL, _MOST_TOWARDS = 40, 0.1, 0.5
 # if a record has several votes, which may go to different classes.
 _WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
 _WORST_GAPS = np.linspace(0.0, 12.0, 97)
-# The log probability of an event that does not happen; minus infinity would not be a number later.
+# The log probability of an event that does not happen. With minus infinity, later sums are NaN.
 _NEVER = -1e300
 
 
@@ -89,7 +89,7 @@ _TO_EVERY = _to(_LOOKED, _EVERY)
 def pair_costs(
     votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
 ) -> tuple[Floats, Floats]:
-    """Return the quick cost of each row at several settings, and the worst-case cost of a row.
+    """Return the approximate cost of each row at several settings, and worst-case costs.
 
     Args:
         votes: the vote model.
@@ -208,16 +208,17 @@ def _log_test(settings: Tuning, record: int, counts: Floats) -> Floats:
 
 
 def _log_coin(z: Floats) -> Floats:
-    """Return log Φ(z) and log Φ(−z), [2, ...]."""
+    """Return log Φ(z) and log Φ(−z): an event of probability Φ(z), and its opposite, [2, ...]."""
     return np.stack([log_ndtr(z), log_ndtr(-z)])
 
 
 def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
-    """Return logs of p^λ p'^{1−λ} for both sides of a coin, [2, orders, ...].
+    """Return logs of p^λ p'^{1−λ} for an event and for its opposite, [2, orders, ...].
 
     Args:
-        before, after: log p and log p' of both sides, [2, ...].
-        order: λ, which broadcasts against one side.
+        before: log p of the event and of its opposite, before a vote changes, [2, ...].
+        after: log p' of both after the vote has changed, [2, ...].
+        order: λ, with as many dimensions as [orders, ...].
     """
     return order * before[:, None] + (1.0 - order) * after[:, None]
 
@@ -246,7 +247,7 @@ def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
     return larger
 
 
-# Which of the orders of a target decide whether a run passes that nearly fails.
+# Which of the orders of a target decide about runs whose cost is near the target.
 _DECISIVE = slice(3, 6)
 # With more than 120 votes, fewer distances are computed exactly. If histograms are slow, a run
 # computes costs for 48 distances only.
@@ -255,15 +256,15 @@ _MANY_TEACHERS, _FARTHEST = 120, 48
 # classes a histogram is a pair of counts, and 240 cells give the exact cost within .1%. With more
 # than 250 votes they replace the exact cost, whose time grows with the square of the votes.
 _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
-# How many histograms are computed if each is slow and the mechanism has no quick costs.
+# How many histograms are computed if each is slow and the mechanism has no approximate costs.
 _MOST_STATES = 400
-# The ratio of exact and quick cost under the conditional bound of Confident-GNMax at distance 0. If
-# λ/σ2² is large, the ratio grows up to distance 12.
+# The ratio of exact and approximate cost at distance 0, under the conditional bound of
+# Confident-GNMax. If λ/σ2² is large, the ratio grows up to distance 12.
 _NEAR_ABOVE, _GROWTH, _NO_GROWTH, _MOST_GROWTH, _GROWS_UP_TO = 1.0, 1.5, 0.08, 0.5, 12.0
 # With more than 10 classes this ratio is slightly larger.
 _BY_CLASS, _FEW_CLASSES, _MOST_BY_CLASS = 0.004, 10, 0.03
-# The ratio of exact and quick cost under the two-tail bound, with two classes and with more. The
-# last number is a further factor if a record changes several votes on a query.
+# The ratio of exact and approximate cost under the two-tail bound, with two classes and with more.
+# The last number is a further factor if a record changes several votes on a query.
 _TWO_TAIL_OF_TWO, _TWO_TAIL, _TWO_TAIL_SHARED = 1.1, 1.45, 1.5
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -393,7 +394,7 @@ def quick_costs(
     available: int = 0,
     above: Mapping[bool, Floats] | None = None,
 ) -> list[QueryCosts]:
-    """Return the quick costs of several settings, for a search.
+    """Return the approximate costs of several settings, for a search.
 
     Args:
         votes: the vote model.
@@ -401,7 +402,7 @@ def quick_costs(
         target: the target, which determines the orders.
         bound: how the run bounds the cost of its votes.
         available: how many rows the file has, if `votes` are a sample of its rows.
-        above: known ratios of exact and quick cost by distance, [DISTANCES], by whether the
+        above: known ratios of exact and approximate cost by distance, [DISTANCES], by whether the
             settings have a threshold. Unknown ratios are estimated.
     """
     orders, places, found = decisive(target.orders), np.arange(votes.rows), []
@@ -411,7 +412,7 @@ def quick_costs(
         cost = each * factor[:, None]
         # The two-tail bound of a single query may exceed its worst-case cost.
         if bound is not Bound.TWO_TAIL:
-            if votes.mechanism(setting).slow_states:  # a run computes no costs there
+            if votes.mechanism(setting).slow_states:  # a run computes no costs at such distances
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
@@ -421,12 +422,12 @@ def quick_costs(
 
 
 def decisive(orders: Floats) -> Floats:
-    """Return the orders that decide whether a run passes its release test, if it nearly fails."""
+    """Return those orders of a target that decide about runs whose cost is near the target."""
     return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
 
 
 def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bound) -> Floats:
-    """Return an estimate of the ratio of exact and quick cost at the distances `_LOOKED`."""
+    """Return an estimate of the ratio of exact and approximate cost at the distances `_LOOKED`."""
     if bound is Bound.TWO_TAIL:
         more = _TWO_TAIL_OF_TWO if votes.classes == 2 else _TWO_TAIL
         more *= _TWO_TAIL_SHARED if votes.teachers_per_record > 1 else 1.0
@@ -440,7 +441,7 @@ def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bou
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
-    """Return the mean exact cost divided by the mean quick cost of the rows, [DISTANCES]."""
+    """Return the mean exact cost divided by the mean approximate cost of the rows, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
     about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ _TO_EVERY
@@ -500,10 +501,11 @@ def _corrected(
     times: Floats,
     care: tuple[int, int, int],
 ) -> Floats:
-    """Return quick costs times the ratio of exact and quick cost, [orders, DISTANCES, rows], nats.
+    """Return approximate costs that some exact costs correct, [orders, DISTANCES, rows], nats.
 
-    The exact costs of some histograms are computed at small distances, and at more distances for
-    the middle order. Beyond these distances the ratio does not change.
+    Approximate costs are multiplied by a ratio. It comes from the exact costs of some histograms at
+    small distances, and at more distances for the middle order. At larger distances the ratio stays
+    the same.
 
     Args:
         votes: a vote model with one row for each state.
@@ -542,7 +544,7 @@ def _corrected(
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
-    if mechanism.slow_states:  # a run computes no costs there
+    if mechanism.slow_states:  # a run computes no costs at such distances
         found[:, _FARTHEST:] = np.inf
     return np.maximum.accumulate(found, axis=1)
 
@@ -576,7 +578,7 @@ def _worth_pricing(weights: Floats, number: int) -> Ints:
 
 
 def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Floats:
-    """Return ratios of exact and quick cost from a regression, [distances, histograms].
+    """Return ratios of exact and approximate cost from a regression, [distances, histograms].
 
     Args:
         ratio: the ratios of some histograms, [distances, known histograms].

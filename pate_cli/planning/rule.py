@@ -1,10 +1,11 @@
 """The public rule: it chooses settings and the number of rows for a target with a release test.
 
 Settings must be chosen before anybody looks at the votes. So the rule searches for settings on
-made-up ensembles, from hard to easy ones, with quick costs (`query_costs`). It chooses the settings
-with the largest geometric mean of expected answers over the ensembles. It requires that 88% of the
-answers equal the plurality. It also requires that runs at the middle level of agreement are likely
-to pass the release test. If not even a run of one row is likely to pass, the result says so.
+made-up ensembles, from hard to easy ones, with approximate costs (`query_costs`). It chooses the
+settings with the largest geometric mean of expected answers over the ensembles. It requires that
+88% of the answers equal the plurality. It also requires that runs at the middle level of agreement
+are likely to pass the release test. If not even a run of one row is likely to pass, the result says
+so.
 
 For each choice of settings, the rule takes the number of rows with the most expected answers. It
 computes costs for a few numbers of rows, and interpolates the pass probability between them.
@@ -38,16 +39,16 @@ MOST_ROWS: Final = 1_000_000
 SEARCHED_ROWS: Final = 450
 """The number of rows of a made-up model that a search uses."""
 
-# The search requires a pass probability of .95 instead of .9, because quick costs are not exact.
+# The search requires a pass probability of .95 instead of .9, because costs are approximate.
 _SURE, _MIN_AGREEMENT, _HALVINGS = 0.95, 0.88, 1
-# With fewer votes than this number, quick costs are wrong by more than a few per cent.
+# With fewer votes than this number, approximate costs are wrong by more than a few per cent.
 _FEW_VOTES = 40
 # An estimate of a worst-case cost is wrong by this factor at most.
 _WORST_OFF = 1.4
 # If no settings are likely to pass, a second search starts with these multiples of the noise. If
 # its result is not likely to pass either, the noise of the result is multiplied by the last number.
 _NOISIER, _STILL_NOISIER = (1.0, 2.0, 4.0, 8.0), 1.03
-# For runs of more rows, costs are computed by the bound of a run of this many rows.
+# Runs of more rows than this number are evaluated by the bound of a run of this many rows.
 _USUAL_ROWS = 300
 # At the end of a search, 20 numbers of rows are tried over the whole range, and twice 15 numbers
 # around the best one, up to these factors.
@@ -83,8 +84,8 @@ class TestedTarget:
         least_chance: the required pass probability at the middle level of agreement; a smaller one
             is penalised.
         without_test: whether only runs whose worst-case ε is at most the target count as passing.
-        above: known ratios of exact and quick cost by distance, by whether the settings have a
-            threshold.
+        above: known ratios of exact and approximate cost by distance, by whether the settings have
+            a threshold.
     """
 
     votes: VoteModel
@@ -103,7 +104,7 @@ class TestedTarget:
         self._sharp: dict[tuple[str, int, float, int], int] = {}
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates with their best numbers of rows, by quick costs.
+        """Return candidates with their best numbers of rows, by approximate costs.
 
         Args:
             settings: the settings to evaluate.
@@ -174,7 +175,7 @@ class TestedTarget:
         enough = (within is None) | (middle >= min(self.least_chance, middle.max()))
         place = int(np.argmax(np.where(enough, merit, -np.inf)))
         holds = agreement[place] >= self.min_agreement
-        if self.least_chance > 0.0:  # the public rule requires a pass probability instead
+        if self.least_chance > 0.0:  # the goal requires a pass probability, and no agreement
             holds = short[place] == 0.0
         by_level = {
             level: float(expected[np.array(votes.levels) == level, place].mean())
@@ -240,7 +241,7 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
 
 
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return what agreement adds to the merit of settings; it subtracts below the floor, [...]."""
+    """Return what agreement adds to the merit of settings, [...]; negative below the floor."""
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
@@ -332,7 +333,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     about = costs.untested(target)
     if target.reachable and found.rows > _WORST_OFF * about:
         return found
-    # The worst case of these rows is within the target. Perhaps that of a few more rows is, too.
+    # These rows need no release test. A few more rows may not need one, either.
     within = rows_within(mechanism, target, most=asked or goal.available, start=int(about))
     if target.reachable and found.rows > within:
         return found
@@ -341,7 +342,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
 
 
 def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int) -> QueryCosts:
-    """Return the costs of rows: exact costs, or quick costs if exact costs would take long."""
+    """Return the exact costs of rows, or approximate costs if exact costs would take long."""
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     if settings is None or bound is Bound.TWO_TAIL or votes.most_votes < _FEW_VOTES:

@@ -19,7 +19,7 @@ teachers, 2 to 50 classes, 100 to 9,000 queries, mean agreement 0.6 to 0.97, spr
 thresholds and noise levels around the defaults. The best parameters for an ensemble are only known
 to those who see its votes. With the parameters of the rule, the published ε was 4% larger than with
 the best parameters on average, and 24% larger at worst. Here the published ε is its mean plus two
-standard deviations, and ensembles above 10 were left out.
+standard deviations, and ensembles with an ε above 10 were left out.
 
 `tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
 published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS

@@ -238,15 +238,15 @@ _TESTED: Final[tuple[_Shares, ...]] = (
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
 # The first weights of a prior, and the first step of a weight, as shares of the votes.
 _WEIGHTS, _WEIGHT_STEP, _WEIGHT = (0.0, 0.2, 0.5), 0.1, "prior_weight"
-# The largest weight of a prior, as a multiple of the votes. With more
-# weight a prior would decide nearly every label alone.
+# The largest weight of a prior, as a multiple of the votes. With more weight, a prior would decide
+# nearly every label alone.
 _MOST_WEIGHT = 4
 # A search goes to new settings only if their merit, a logarithm, is larger by more than this.
 _LEAST_GAIN = 1e-5
 
 
 def middle_of(levels: Iterable[float]) -> float:
-    """Return the middle one of the different levels of agreement."""
+    """Return the median of the different levels of agreement."""
     ordered = sorted(set(levels))
     return ordered[len(ordered) // 2]
 
@@ -282,7 +282,7 @@ class Candidate:
 
     @cached_property
     def settings(self) -> Tuning:
-        """Return threshold, noise and prior weight; TypeError unless confident or gnmax."""
+        """Return threshold, noise and prior weight of confident or gnmax; else raise TypeError."""
         return Tuning.settled(self.mechanism)
 
     @property

@@ -32,7 +32,7 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
 # A search has at most five rounds, or four if each evaluation takes long. The first number of a
 # round says from how many settings it climbs by whole steps. The second number says from how many
 # of the reached settings it climbs further by smaller steps. After each round the exact costs of
-# the best settings correct the quick costs of the next round.
+# the best settings correct the approximate costs of the next round.
 _ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 1)
 _SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
 # How often a climb halves its steps. Exact costs are computed for settings whose merit is at most
@@ -46,7 +46,7 @@ _STARTS, _MARGIN = 4, 1.6
 
 @dataclass(frozen=True, repr=False)
 class Tuned(Result):
-    """The best settings that a search found on votes. If the votes are private, it is SECRET.
+    """The best settings that a search found on votes. A result for private votes is SECRET.
 
     Attributes:
         best: the best settings.
@@ -178,7 +178,7 @@ def tune(
 
 
 class _Rounds:
-    """A search in rounds: exact costs after each round correct the quick costs of the next."""
+    """A search in rounds: after each round, exact costs correct later approximate costs."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.document import Refusal, parsed
 from pate_cli.verbs.session import Ask, Session
 
-_LONGEST: Final = 1 << 26
+_LONGEST: Final = 1 << 24  # bytes; the time to read a line grows with the square of its length
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 _Query: TypeAlias = tuple[int, Any, Ask | VoteError]
 """The number of a line, the id of its query, and its query, or an error if it has no query."""

@@ -45,6 +45,12 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
     assert pate("release", "r.json", "--report", "-").exit_code == 0
 
 
+def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
+    done = pate(*SETTINGS, input=b" " * (17 << 20))
+    assert done.exit_code == 3
+    assert done.stderr.splitlines()[-1] == "pate: line 1 is too long to be a query"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

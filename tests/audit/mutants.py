@@ -84,6 +84,15 @@ def mutants_of(table: Path = TABLE) -> tuple[list[Mutant], list[Mutant]]:
     return wanted, equivalent
 
 
+def stale(mutants: Iterable[Mutant]) -> list[str]:
+    """Return the names of changes whose old text does not occur exactly once in its file."""
+    texts: dict[str, str] = {}
+    for each in mutants:
+        if each.module not in texts:
+            texts[each.module] = (TREE / "pate_cli" / each.module).read_text(encoding="utf-8")
+    return [each.name for each in mutants if texts[each.module].count(each.old) != 1]
+
+
 def copied(copy: Path) -> Path:
     """Make a copy of what the tests need, and return it."""
     for name in _COPIED:
@@ -179,6 +188,9 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     _PROCESSES.set_forkserver_preload([*_IMPORTED])
     wanted, equivalent = mutants_of()
+    gone = stale([*wanted, *equivalent])
+    if gone:
+        raise SystemExit("\n".join(["write these changes again, their code has changed:", *gone]))
     wanted = [each for each in wanted if asked.word in each.name][:: asked.every]
     words = []
     for found in all_tried(wanted, asked.workers, asked.limit):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +18,11 @@ NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
 OUTPUTS = ["-o", "labels.csv", "--report", "report.json", "--ledger", "ledger.json"]
 
 
-READ_IN_PLACE = ("npy", "parquet", "arrow")
-COPIED = ("csv", "jsonl", "csv.gz", "npz")
-
-
 def content(counts, kind):
     """Votes as a file of this format has them."""
-    if kind in ("npy", "npz"):
-        return npy(counts, np.savez if kind == "npz" else np.save)
+    if kind == "npy":
+        return npy(counts)
     table = pa.table({f"class_{j}": counts[:, j] for j in range(counts.shape[1])})
-    if kind == "csv.gz":
-        return gzip.compress(table_in(table, "csv"))
     return table_in(table, kind, rows=10)
 
 
@@ -67,9 +60,9 @@ def changing(monkeypatch):
 
 # Where a file is changed: before a batch, while it is copied, before workers open it by themselves.
 WAYS = {
-    **dict.fromkeys(READ_IN_PLACE, (ConfidentGNMax, "label", 2, 1)),
-    **dict.fromkeys(COPIED, (Copying, "path", 1, 1)),
-    **{f"workers {name}": (engine, "_context", 1, 2) for name in READ_IN_PLACE},
+    "npy": (ConfidentGNMax, "label", 2, 1),
+    "csv": (Copying, "path", 1, 1),
+    "workers parquet": (engine, "_context", 1, 2),
 }
 
 

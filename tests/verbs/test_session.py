@@ -281,8 +281,7 @@ def test_a_session_stays_in_its_process():
     ],
 )
 def test_what_cannot_be_opened_is_refused_and_leaves_nothing(given, error, text):
-    asked = {name: value for name, value in (SMALL | given).items() if value is not None}
-    asked = {"target_epsilon": 1.0, "record": "r.json"} | asked | given
+    asked = SMALL | {"target_epsilon": 1.0, "record": "r.json"} | given
     asked = {name: value for name, value in asked.items() if value is not None}
     assert text in refusal(error, pate.Session, **asked)
     assert list(Path().iterdir()) == []

@@ -508,17 +508,6 @@ def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
         assert not [word for word in told if len(word) > 4 and word.encode() in read], name
 
 
-def with_label(label):
-    """The writer puts it in place of another teacher's vote, wherever votes stand alone."""
-
-    def spoil(labels):
-        spoiled = labels.copy()
-        spoiled[5, ONE + 1] = label
-        return spoiled
-
-    return spoil
-
-
 def one_vote_too_many(labels, path):
     counts = histograms(labels)
     counts[6, 0] += TEACHERS + 1
@@ -543,11 +532,12 @@ def test_bad_files_are_refused_alike(write):
 @pytest.mark.parametrize("write", [a_column_a_teacher, short_lists, npy_labels])
 @pytest.mark.parametrize("label", [CLASSES, 2**31])
 def test_bad_labels_are_refused_alike(write, label):
-    spoil = with_label(label)
-    refusals = [left_by(spoil(labels), write, CHEAP) for labels in (VOTES, EVERYWHERE)]
-    if write is npy_labels:
-        whole = [np.where(labels == GONE, 0, labels) for labels in (VOTES, EVERYWHERE)]
-        refusals = [left_by(spoil(labels), write, CHEAP) for labels in whole]
+    """It stands in place of another teacher's vote, wherever votes stand alone."""
+    refusals = []
+    for labels in (VOTES, EVERYWHERE):
+        spoiled = np.where(labels == GONE, 0, labels) if write is npy_labels else labels.copy()
+        spoiled[5, ONE + 1] = label
+        refusals.append(left_by(spoiled, write, CHEAP))
     assert [run.code for run in refusals] == [3, 3]
     assert refusals[0].stderr == refusals[1].stderr
     assert refusals[0].files == refusals[1].files

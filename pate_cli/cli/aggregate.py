@@ -64,7 +64,9 @@ def aggregate(
     asked["keep_ledger"] = ledger is not None
     going_on = begun(asked.get("checkpoint"))
     if going_on:
-        view.note(f"continues the run in {public_name(asked['checkpoint'])}")
+        view.note(
+            f"this command continues the interrupted run in {public_name(asked['checkpoint'])}"
+        )
     asked["record"] = record = _record(asked, view)
     with terminal.outputs(force=force) as files:
         if copy is not None:
@@ -154,7 +156,13 @@ def _notes(
         together = "for any one person" if spent.disjoint else "together"
         yield f"{spent.count} runs in {record.file.name} cost {total} {together}"
     if spent is None and report.private:
-        yield "earlier runs: not tracked; --ensemble NAME keeps a record of these votes"
+        yield (
+            "earlier runs on these votes are not tracked; with --ensemble NAME, pate keeps a "
+            "record of all runs"
+        )
     yield from (f"warning: {warning}" for warning in report.warnings)
     if not report.private:
-        yield "the noise came from a fixed seed: NOT private, for tests and papers only"
+        yield (
+            "the noise came from a fixed seed, so the labels are NOT private; use them for "
+            "tests and papers only"
+        )

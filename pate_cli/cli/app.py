@@ -15,8 +15,8 @@ from pate_cli.core.stamps import __version__
 
 _ABOUT: Final = "Private labels and an honest (epsilon, delta) from a file of teacher votes."
 _CLOSING: Final = (
-    "pate COMMAND --help tells more. First steps: pate demo. --install-completion lets the shell "
-    "complete options; -V says which version this is.\n\n"
+    "pate COMMAND --help explains a command. First steps: pate demo. --install-completion lets the "
+    "shell complete options; -V prints the version.\n\n"
     "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
     "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 a "
     "ledger was released before, 8 labels did not pass their test, 9 workers or a cluster "

@@ -42,17 +42,17 @@ _HOUSE_STYLE: Final = (
     (r"\. Did you mean (.*)\?$", r"; did you mean \1?"),
 )
 COMMANDS: Final = {
-    "aggregate": "Votes in; labels and report out.",
-    "session": "Ask as you go: votes and labels as JSON lines.",
-    "plan": "Before the first vote: how many answers, with how many teachers.",
-    "tune": "Which settings reach a target or a number of answers.",
-    "release": "One report for several runs: ledgers, reports, records.",
-    "spent": "All runs of a record, and what they cost together.",
-    "explain": "A report in plain words.",
-    "verify": "Every number of a report again, and its labels.",
-    "cost": "What the votes cost. Not for publishing.",
-    "smooth-sensitivity": "How much one teacher could change that cost.",
-    "demo": "Labels from real votes that come with it.",
+    "aggregate": "Turn votes into private labels and a public report.",
+    "session": "Label queries one by one: votes and labels are JSON lines.",
+    "plan": "Before there are votes: how many labels, with how many teachers.",
+    "tune": "Find settings for a target epsilon or a number of labels.",
+    "release": "Make one report for several runs.",
+    "spent": "Show all runs of a record, and their total cost.",
+    "explain": "Explain a report in plain words.",
+    "verify": "Check every number of a report, and its labels.",
+    "cost": "Show what labels cost on these votes. SECRET.",
+    "smooth-sensitivity": "Show how much one teacher could change the cost of labels. SECRET.",
+    "demo": "Label real votes that come with pate.",
 }
 """The purpose of each command, in the order of the help."""
 _HOMES: Final = {

@@ -55,7 +55,7 @@ def demo(*, folder: FileName | None = None) -> None:
         f"The demo did the same as this command in {public_name(place)}:\n\n"
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
-    kept = [f"{votes.name} (if it were yours)"]
+    kept = [f"{votes.name} (if these were your votes)"]
     told = summary_of(
         done.report,
         publish=[labels.name, report.name],

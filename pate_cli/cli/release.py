@@ -48,7 +48,7 @@ def release(
             out.publish()
         except BaseException as error:
             if done.report.sanitized is not None and done.report.spent is not None:
-                error.add_note("the draw stays in the record and counts")
+                error.add_note("the record keeps this draw of an epsilon, and its cost counts")
             raise
     summed_up = terminal.read_by_person() and not piped
     for line in _notes(done, summed_up=summed_up):
@@ -64,8 +64,9 @@ def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
         yield done.joined
     if total is not None and total.draws:
         yield (
-            f"the rounds published {len(total.draws)} epsilon(s) of their own, and this report "
-            "pays for them; aggregate --release none --ledger FILE avoids this"
+            f"{len(total.draws)} sanitized epsilon(s) were published from these rounds before, "
+            "and this report pays for them; if you run aggregate with --release none --ledger "
+            "FILE, there is no such cost"
         )
     if not summed_up:
         yield report.headline()

@@ -63,13 +63,17 @@ def explain(
             alone = nats(converted(curve, report.delta))
             if alone != worst:
                 view.note(
-                    f"another accountant gets epsilon {alone} from this curve alone; the report "
-                    f"has {worst}, by a bound that a curve at these orders does not show"
+                    f"from this curve alone, another accountant gets epsilon {alone}; the "
+                    f"report states epsilon {worst}, by a sharper bound than a curve at these "
+                    "orders can give"
                 )
         if registry is not None:
             entry = registry_entry(report, found, unit=asked.get("unit"))
             outputs.write(registry, entry.encode())
-            view.note(f"left blank for you to fill in: {', '.join(blanks(json.loads(entry)))}")
+            view.note(
+                "fill in these fields of the entry yourself: "
+                f"{', '.join(blanks(json.loads(entry)))}"
+            )
     _refuse_false(found)
 
 

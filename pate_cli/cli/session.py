@@ -47,7 +47,9 @@ def session(
     keywords, spent = keywords_of(verbs.session), None
     terminal.refuse_closed()
     if report == "-":
-        raise UsageError("`report` needs the name of a file; stdout is for labels")
+        raise UsageError(
+            "`report` needs the name of a file, because a session writes its labels to stdout"
+        )
     if sys.stdin is None or sys.stdin.closed:
         raise VoteError("cannot read standard input: it is closed")
     note_stream("the queries", sys.stdin)
@@ -75,5 +77,5 @@ def session(
 def _opening(session: Session) -> str:
     rule = session.rule
     more = f", up to {rule.most} if few get a label" if rule.most > rule.asks else ""
-    before = f"; {session.asked} were asked before" if session.asked else ""
+    before = f"; {session.asked} queries were asked before" if session.asked else ""
     return f"epsilon {rule.epsilon:g} at delta {rule.delta:g} for {rule.asks} queries{more}{before}"

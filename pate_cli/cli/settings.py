@@ -42,8 +42,9 @@ def plan(
 
 
 _WARNING: Final = (
-    "NOT RELEASABLE: these settings were chosen on the votes, so they reveal something about them, "
-    "and a run with them does, too; pate plan finds settings without votes"
+    "NOT RELEASABLE: these settings were chosen on the private votes, so the settings and "
+    "every run with them reveal something about the votes; pate plan finds settings without "
+    "votes"
 )
 
 

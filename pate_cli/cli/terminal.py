@@ -210,5 +210,5 @@ def what_was_released() -> str:
     if _ANSWERED.get():
         return "all answers that were sent are in the record"
     if any(out.released for out in _OUTPUTS.get([])):
-        return "some outputs were released already: count this run as spent"
+        return "some outputs were released already: count the cost of this run as spent"
     return "nothing was released"

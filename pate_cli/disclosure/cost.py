@@ -196,7 +196,7 @@ class Cost:
         if isinstance(mechanism, ScoredMechanism):
             return cls(delta, (Rows(mechanism, queries, answers, few),))
         if not isinstance(mechanism, ComposedMechanism):
-            raise LedgerError(f"{mechanism.name} has no cost")
+            raise LedgerError(f"pate cannot compute the cost of {mechanism.name}")
         found = mechanism.privacy(touched(few, queries, answers)[0], delta)
         return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
 
@@ -445,7 +445,9 @@ def _delta_sum(deltas: Iterable[float]) -> float:
     """Return the sum of δ's in six digits, rounded up; raise ParameterError if it is 1 or more."""
     delta = significant_up(decimal_sum(deltas))
     if delta >= 1.0:
-        raise ParameterError(f"all parts together have a delta of {delta:g}, which protects nobody")
+        raise ParameterError(
+            f"the deltas of all parts add up to {delta:g}, and a delta of 1 or more protects nobody"
+        )
     return delta
 
 

@@ -127,7 +127,9 @@ class RecordPlace:
         keys = () if path is None else keys_of_votes(path)
         own = told_record(record, ensemble)
         if not isinstance(disjoint_from, Iterable):
-            raise ParameterError(f"`disjoint_from` must be names, got {quoted(disjoint_from)}")
+            raise ParameterError(
+                f"`disjoint_from` must be names of ensembles, got {quoted(disjoint_from)}"
+            )
         others = (disjoint_from,) if isinstance(disjoint_from, str) else tuple(disjoint_from)
         if ensemble in others:
             raise UsageError("`disjoint_from` must name other ensembles than `ensemble`")
@@ -222,8 +224,13 @@ class RecordPlace:
             return None
         if self.earlier:
             taken = " and ".join(file.name for file in self.earlier)
-            return f"the record {self.file.name} takes over {taken}, which takes no further runs"
-        return None if self.named or self.file.empty else f"joins the record {self.file.name}"
+            return (
+                f"the record {self.file.name} takes over the runs of {taken}, which takes no "
+                "further runs"
+            )
+        if self.named or self.file.empty:
+            return None
+        return f"this run joins the record {self.file.name}"
 
     def twin(self, teachers: int) -> str | None:
         """Return a warning if a new record begins beside a record with as many teachers.
@@ -245,9 +252,10 @@ class RecordPlace:
                 told = (run.settings for run in SpendRecord.read(other).runs)
                 if teachers in (each and each.mechanism.get("teachers") for each in told):
                     return (
-                        f"{path.name} begins a new record, and the record {other.name} beside it "
-                        f"also has {teachers} teachers. If they are the same teachers, give the "
-                        "same `ensemble` for both: their runs then share one record"
+                        f"{path.name} begins a new record, but the record {other.name} beside "
+                        f"it also has {teachers} teachers. If both records are of the same "
+                        "teachers, give the same `ensemble` in all runs, so that they share "
+                        "one record"
                     )
         return None
 
@@ -372,8 +380,9 @@ def _refuse_same_votes(
         return
     if not any(before in each for each in people_of(runs, ensemble, others)):
         raise UsageError(
-            f"these votes ran as ensemble {before}, which is declared disjoint from {ensemble}; "
-            f"the same votes cannot be of both, so give `ensemble` {before}"
+            f"these votes already ran as ensemble {before}, which is declared disjoint from "
+            f"{ensemble}; the same votes cannot belong to both ensembles, so give `ensemble` "
+            f"{before}"
         )
 
 
@@ -389,7 +398,8 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
                 return files[0]
             raise LedgerError(
                 f"{longest.name} and {file.name} are two records of these teachers; name the "
-                "record to keep, with `record` or `ensemble`: it takes over the runs of both"
+                "record to keep, with `record` or `ensemble`: this record then takes over the "
+                "runs of both"
             )
     return longest
 
@@ -427,7 +437,9 @@ def state_folder() -> Path:
     try:
         return (Path(home) if home else Path.home() / ".local" / "state") / "pate"
     except RuntimeError:
-        raise UsageError("there is no home folder to keep records in; name a file") from None
+        raise UsageError(
+            "there is no home folder in which pate could keep a record; name a file with `record`"
+        ) from None
 
 
 def keys_of_votes(path: Path) -> tuple[str, ...]:
@@ -525,7 +537,7 @@ class Entry:
         """
         if budget is not None and place.file is None:
             raise UsageError(
-                "`budget` needs a record of what was spent; name it with `ensemble` or `record`"
+                "`budget` needs a record of all runs; name the record with `ensemble` or `record`"
             )
         self._place, self._budget, self._refuse = place, budget, refuse
         told: dict[str, Any] = {"ensemble": place.ensemble, "disjoint_from": place.disjoint_from}
@@ -561,7 +573,10 @@ class Entry:
                     other.go_on_in(file)
         except OutputError as error:
             if not self._noted(error):
-                error.add_note("this file would be the record; give `record` another place")
+                error.add_note(
+                    "pate keeps the record of all runs in this file; name another file with "
+                    "`record`"
+                )
             raise
 
     @contextlib.contextmanager
@@ -626,7 +641,8 @@ class Entry:
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = SpendRecord.read(file.path).known(run.id)
         if run is not None:
-            error.add_note(f"the run at epsilon {run.counted:g} stays in {file.name} and counts")
+            counted = f"the run at epsilon {run.counted:g} stays in {file.name}"
+            error.add_note(f"{counted}, and its cost counts")
         return run is not None
 
     def _withdrawn(self) -> bool:

@@ -210,6 +210,7 @@ def refuse_short(given: Iterable[Stated], order: float) -> None:
     for part in given:
         if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(
-                f"{part.name or 'a curve'} has no cost at order {order:g}, only up to order "
-                f"{part.highest:g} for a replaced record; give higher orders, or a lower `order`"
+                f"{part.name or 'a curve'} has no cost at order {order:g}: for a replaced "
+                f"record, its largest order is {part.highest:g}; state its cost at higher "
+                "orders, or give a lower `order`"
             )

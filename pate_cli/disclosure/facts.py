@@ -301,7 +301,7 @@ class Quote(Result):
         return [Pairs([*self._rows()])]
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
+        yield "dry run", "the votes are valid; nothing was drawn, spent or labelled"
         yield "would ask", f"{self.queries} rows, for at most {self.max_answers} answers"
         if self.expected is not None:
             answers, right = self.expected["answers"], self.expected["agreement"]
@@ -321,12 +321,15 @@ class Quote(Result):
             told = f"a failed test gives no labels and costs {shown(tested.refusal_epsilon)}"
             if self.chances is not None:
                 passes = math.floor(100.0 * self.chances["worst"]["chance"])
-                told = f"in the worst case tried {passes} in 100 runs pass; {told}"
+                told = f"in the worst case that was tried, {passes} in 100 runs pass; {told}"
             yield "target", told
         if self.sound:
             yield "privacy", verdict(self.epsilon, self.delta)
         else:
-            yield "privacy", "none: what the warning names was read from the votes"
+            told = (
+                "none, because a number that must be public was read from the votes (see warning)"
+            )
+            yield "privacy", told
 
     def headline(self) -> str:
         """Return the worst case in one phrase."""

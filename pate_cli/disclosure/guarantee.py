@@ -256,7 +256,8 @@ def summary_of(
     if records:
         found.append(("record", ", ".join(records)))
     elif report.claimed:
-        found.append(("record", "none: this run and earlier ones are charged nowhere"))
+        told = "none: no record adds up the costs of this run and of earlier runs"
+        found.append(("record", told))
     if check:
         found.append(("check it", shlex.join(["pate", "verify", *check])))
     return Pairs(found)
@@ -314,7 +315,7 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
     if priors:
         weight = f"{weights.pop()} votes" if len(weights) == 1 else "votes"
         guesses = sum(prior.guesses for prior in priors)
-        told = "void if the votes or any private data shaped them"
+        told = "the guarantee is void if the votes or any private data influenced the guesses"
         yield "prior", f"{weight} for each of {guesses} guesses; {told}"
 
 

@@ -190,8 +190,9 @@ class Budget:
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
         if late or any(one._rule != self._rule for one in others):
             raise UsageError(
-                "the first run of a record fixes the rule of its budget (`budget_order`, and its "
-                "`budget_delta`); give the same rule, or none if the first run had none"
+                "the first run of a record fixes `budget_order` and its `budget_delta` for all "
+                "later runs; give the same numbers as the first run, or leave them out if the "
+                "first run had none"
             )
         spent = self.spent([*earlier, *fresh])
         (epsilon, delta), before = spent[-1], spent[len(earlier)]
@@ -516,8 +517,8 @@ def _refuse_unknown_draws(runs: Sequence[Run]) -> None:
     known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
-            "an epsilon was drawn from rounds whose labels the record does not contain; give "
-            "their ledgers to pate release with this record"
+            "a sanitized epsilon was drawn from rounds that the record does not contain; give "
+            "the ledgers of these rounds to pate release, together with this record"
         )
 
 

@@ -76,7 +76,9 @@ class ReleasePlan:
 
     def __post_init__(self) -> None:
         if self.kind is ReleaseKind.TARGET:
-            raise ParameterError("`release` target draws no epsilon; give upper or none")
+            raise ParameterError(
+                "with `release` target, no sanitized epsilon is drawn; give upper or none"
+            )
         check_delta(self.delta)
         check_order(self.order)
         if self.publishes_draw:
@@ -323,14 +325,20 @@ class Settings:
         if self.voting is not None:
             yield from self._few_faults(mechanism)
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
-            yield "a record of its groups moves votes of several teachers, its mechanism of one"
+            yield (
+                "one record of its groups reached several teachers, but its mechanism only "
+                "allows for one teacher"
+            )
         if self.groups:
             k, moved = (
                 mechanism.teachers_per_record,
                 max(one.votes_per_record for one in self.groups),
             )
             if moved != k:
-                yield f"a record of its groups moves up to {moved} votes, its mechanism has {k}"
+                yield (
+                    f"one record of its groups changes up to {moved} votes, but its mechanism "
+                    f"only allows for {k}"
+                )
             if len({group.group for group in self.groups}) < len(self.groups):
                 yield "two groups have the same name"
             votes = sum(group.total_weight for group in self.groups)

@@ -86,11 +86,14 @@ def stop_rule(
             one = nats(_cost(mechanism, delta, 1, few))
             raise UnreachableError(
                 f"one query alone costs epsilon {one} at delta {delta:g}, above the target "
-                f"{target:g}; take more noise, or more teachers"
+                f"{target:g}; use more noise, or more teachers"
             )
     alone = _cost(mechanism, delta, number, few)
     if math.isinf(alone):
-        raise UnreachableError(f"{number} queries cost more than any epsilon at delta {delta:g}")
+        raise UnreachableError(
+            f"at delta {delta:g}, {number} queries together cost more than any epsilon; ask "
+            "fewer queries, or use a larger `delta`"
+        )
     rule = StopRule(alone, delta, number)
     if asks is not None or few is not None or not isinstance(mechanism, ScoredMechanism):
         return rule

@@ -285,7 +285,10 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
     elif report.spent is None:
         yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
     else:
-        told = "only the record shows this, and the holder of the votes keeps the record"
+        told = (
+            "only the record shows whether runs are missing, and whoever has the votes keeps "
+            "the record"
+        )
         yield Check(Checked.RECORD, OPEN, told)
 
 
@@ -300,17 +303,19 @@ def _secret(report: Report) -> Iterator[Check]:
         stated.add(Checked.EXTERNAL)
     yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
     if any(done.prior for done in all_settings(report)):
-        yield Check(GUESSES, OPEN, "nobody can see whether the votes or private data shaped them")
+        told = "nobody can check whether the votes or private data influenced the guesses"
+        yield Check(GUESSES, OPEN, told)
     voting = votings(all_settings(report))
     if any(each.claimed for each in voting):
         yield Check(FEW, OPEN, "votes in counts, and votes in a session, do not show who voted")
     elif any(each.assigned for each in voting):
         yield Check(FEW, OPEN, "only the public list shows who may vote on which query")
     if report.record_epsilon is not None:
-        yield Check(TRAINING, OPEN, "only whoever trained the teachers knows it")
+        told = "only whoever trained the teachers knows how private the training was"
+        yield Check(TRAINING, OPEN, told)
     if report.disjoint:
-        told = "; ".join(report.disjoint)
-        yield Check(DISJOINT, OPEN, f"nobody can see whether a person's data reached both: {told}")
+        told = "nobody can check whether a person's data reached ensembles declared disjoint"
+        yield Check(DISJOINT, OPEN, f"{told}: {'; '.join(report.disjoint)}")
 
 
 def _of_labels(
@@ -343,7 +348,8 @@ def _of_labels(
     yield Check.of(COUNTS, _count_faults(report, counts), told)
     if FORMATS[known.format].metadata:
         others = _other_settings(report, counts.metadata)
-        yield Check.of(Checked.LABELS, others, "the same as in the report")
+        told = "the settings in the labels are the same as in the report"
+        yield Check.of(Checked.LABELS, others, told)
     else:
         some = " and ".join(formats_with("metadata"))
         told = f"{known.format} stores no settings and no names of classes to compare; {some} do"
@@ -355,19 +361,22 @@ def _without_labels(report: Report, record: SpendRecord | None) -> Check:
     if report.answers or report.labels is not None:
         return Check(LABELS, SKIPPED, "no file of labels was given")
     if record is not None and report.run and record.known(report.run) is not None:
-        return Check(RUN_SETTINGS, OK, "compared with the record")
-    return Check(RUN_SETTINGS, OPEN, "only the record shows them")
+        return Check(RUN_SETTINGS, OK, "the settings are the same as in the record")
+    return Check(RUN_SETTINGS, OPEN, "only the record shows the settings of a run without labels")
 
 
 def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
     """Yield the numbers of queries and answers in which labels and report differ."""
     asked, answers, told = counts.asked, counts.answers, counts.sources
     if asked < report.queries or (told and asked > report.queries):
-        yield f"the labels have {asked} rows that were asked, the report says {report.queries}"
+        yield (
+            f"the labels have {asked} rows of queries that were asked, but the report says "
+            f"{report.queries}"
+        )
     # Labels of a student are not answers, but some formats do not distinguish the two.
     interactive = report.mechanism.get("name") == MechanismName.INTERACTIVE
     if answers < report.answers or (answers > report.answers and (told or not interactive)):
-        yield f"the labels have {answers} answers, the report says {report.answers}"
+        yield f"the labels have {answers} answers, but the report says {report.answers}"
 
 
 def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
@@ -407,11 +416,14 @@ def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
         return
     try:
         ours, (theirs, slack) = min(figures), _by_library(report)
-        told = f"it gives epsilon {theirs:.6g}, and the report's textbook figure is {ours:g}"
+        told = (
+            f"dp-accounting gives epsilon {theirs:.6g}, and the report's textbook epsilon is "
+            f"{ours:g}"
+        )
         yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
     except Exception as error:
         # An error of another library does not mean that the report is wrong.
-        yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
+        yield Check(LIBRARY, OPEN, f"dp-accounting failed: {type(error).__name__}")
 
 
 def _by_library(report: Report) -> tuple[float, float]:

@@ -108,7 +108,10 @@ class Outputs:
         name = os.fspath(path)
         output = output_at(name, mode)
         if any(output.places & other.places for other in self._outputs.values()):
-            raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
+            raise UsageError(
+                f"two outputs would be written to the same place, {output.name}; give each "
+                "output its own name"
+            )
         self._inputs.claim(output.name, output.places)
         output.force, output.replaces, output.resumed = self._force, replaces, resumed
         self._outputs.pop(name, output).close()  # The null device may be named twice.
@@ -192,7 +195,7 @@ class Outputs:
 
 def after(left: Sequence[str]) -> str:
     """Return a phrase about the outputs that stay after a failure."""
-    return f"what went to {', '.join(left)} stays" if left else "nothing was released"
+    return f"what was written to {', '.join(left)} stays" if left else "nothing was released"
 
 
 _STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")

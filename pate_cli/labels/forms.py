@@ -206,8 +206,8 @@ def refuse_names(kind: LabelFormat) -> None:
     """Raise UsageError for a format without texts; names that nobody listed need texts."""
     if not FORMATS[kind].texts:
         raise UsageError(
-            f"{kind} cannot store names of labels that nobody listed; give `label_format` "
-            f"{'|'.join(formats_with('texts'))}"
+            f"{kind} cannot store names of classes that nobody listed before; give "
+            f"`label_format` {'|'.join(formats_with('texts'))}"
         )
 
 

@@ -309,8 +309,8 @@ def check_id_column(name: str) -> None:
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
-        twice = f"ids are called {quoted(name)}, as another column of labels"
-        raise ParameterError(f"{twice}; rename them")
+        twice = f"the column of ids is called {quoted(name)}, like another column of the labels"
+        raise ParameterError(f"{twice}; rename the column of ids")
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:

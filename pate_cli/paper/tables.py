@@ -241,9 +241,9 @@ def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
     if laplace and row.epsilon and rounds[0].authentic and abs(epsilon - row.epsilon) >= 0.015:
         last, _ = best_epsilon(cost[-1:], orders[-1:], row.delta)
         notes.append(
-            f"computed {epsilon:.2f} (moment {order - 1:g}) where the table prints "
-            f"{row.epsilon:.2f}; the last moment alone would give {last:.2f}. "
-            "Nothing was adjusted to agree."
+            f"computed {epsilon:.2f} (moment {order - 1:g}), but the table prints "
+            f"{row.epsilon:.2f}; the last moment alone would give {last:.2f}. No number was "
+            "adjusted to match the table."
         )
     cells = (
         row.aggregator,
@@ -268,17 +268,26 @@ def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
 _TABLE2 = ("data", "figure", "epsilon", "labels", "order", "beta", "sigma_SS", "smooth")
 
 _NOTES2 = (
-    "Labels: what the labels alone cost, before the release is paid for. Smooth: smooth "
-    "sensitivity in nats. Epsilon is that of everything published, with its standard deviation "
-    "over the draw where there is one.",
-    "As published: expected epsilon, and the noisy release charged by Theorem 23, which is false "
-    "for order * beta above about 1/4; every row the paper prints is above. Beta and sigma_SS are "
-    "those behind the printed ones, which are rounded: beta is a multiple of 0.01 / order, and "
-    "sigma_SS the best for it.",
-    "Charged correctly: the release with the printed parameters, charged its exact divergence. The "
-    "expectation over the first step that both lines start from is still no guarantee.",
-    "Worst case: the epsilon of the labels for all votes, which `pate aggregate` states without a "
-    "release. `pate cost` tells the smallest target that these votes would pass.",
+    (
+        "Labels: the cost of the labels alone, without the cost of the release. Smooth: the smooth "
+        "sensitivity in nats. Epsilon: the cost of everything published, with its standard "
+        "deviation over the random draw if there is one."
+    ),
+    (
+        "As published: the expected epsilon, plus the noisy release charged by Theorem 23, which "
+        "is false for order * beta above about 1/4. Every row that the paper prints is above 1/4. "
+        "The printed beta and sigma_SS are rounded; the table uses the numbers behind them: beta "
+        "is a multiple of 0.01 / order, and sigma_SS is the best for this beta."
+    ),
+    (
+        "Charged correctly: the release with the printed parameters, charged its exact divergence. "
+        "Both lines start from the expected cost of the labels, which is still no guarantee."
+    ),
+    (
+        "Worst case: the epsilon of the labels for any votes, which `pate aggregate` states "
+        "without a noisy release. `pate cost` shows the smallest target that these votes would "
+        "pass."
+    ),
     "These figures depend on the votes and are no private release of them.",
 )
 

@@ -68,8 +68,8 @@ CHANCES: Final = (0.9, LIKELY, 0.999)
 # The number of refusals depends on the threshold, and the threshold slightly on the number of
 # refusals. So both are computed in turn, at most this many times.
 _ROUNDS = 6
-_COUNTED = "the prior votes, too, and agreement counts its votes"
-_ENDS = "the file ends before so many answers"
+_COUNTED = "the guesses of the prior are counted as votes, and agreement includes them"
+_ENDS = "the file has too few queries for this number of answers"
 # The number of states whose costs are computed at once.
 _AT_ONCE = 50_000
 # The smallest target is searched within a factor of 64 of the last guess, to a relative precision

@@ -110,9 +110,14 @@ class Question:
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
         missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:
-            raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
+            raise UsageError(
+                f"{' and '.join(missing)} are both missing, but a plan can find only one "
+                "number; give the other"
+            )
         if self.answers is not None and self.answers > self.rows:
-            raise UsageError(f"{self.answers} answers are wanted, but there are {self.rows} rows")
+            raise UsageError(
+                f"`answers` is {self.answers}, but there are only {self.rows} rows to label"
+            )
         if not 0.0 <= self.prior_accuracy <= 1.0:
             raise ParameterError(f"`prior_accuracy` must be in [0, 1], got {self.prior_accuracy:g}")
 
@@ -288,18 +293,18 @@ class Plan(Result):
     def frankly(self) -> str | None:
         """Return a warning if the run should not be started or gives few answers; else None."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
-        least = f"the least target that is of use is about {self.least_epsilon:.3g}"
+        least = f"the smallest useful target is epsilon {self.least_epsilon:.3g}"
         if not self.likely:
             return (
-                f"no settings that were tried pass {LEAST_CHANCE:.0%} of the time at epsilon "
-                f"{known.epsilon:g}, not even with one query; {least}"
+                f"with epsilon {known.epsilon:g}, no settings that were tried pass the release "
+                f"test {LEAST_CHANCE:.0%} of the time, not even for one query; {least}"
             )
         if not self.sensible:
             return (
-                f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
+                f"epsilon {known.epsilon:g} needs so much noise that labels are hardly better "
                 f"than guesses; {least}"
             )
-        carry = f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
+        carry = f"with {known.voters} and epsilon {known.epsilon:g}, expect {got} answers"
         if wanted is not None and not self.meets_goal:
             return f"{carry}, not {wanted}"
         return None if got >= min(_FEW, 0.25 * self.question.rows) else carry

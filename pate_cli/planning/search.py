@@ -61,7 +61,9 @@ class Tuning:
         """Return the settings of Confident-GNMax or GNMax; raise TypeError for other mechanisms."""
         found = cls.of(mechanism)
         if found is None:
-            raise TypeError(f"only confident and gnmax have such settings, not {mechanism.name}")
+            raise TypeError(
+                f"pate finds settings of confident and gnmax only, not of {mechanism.name}"
+            )
         return found
 
     @property

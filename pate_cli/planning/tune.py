@@ -264,13 +264,14 @@ def _closest(goal: Goal, found: Sequence[Found]) -> str:
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (
-        f"no settings give {wanted}{under} of which at least {goal.min_agreement:.0%} equal the "
-        "plurality"
+        f"no settings give {wanted}{under} with a share of at least {goal.min_agreement:.0%} "
+        "that equal the plurality"
     )
     if not found:
         return message
     forecast = max(found, key=lambda each: each.merit).forecast
     return (
-        f"{message}; the closest give {forecast.expected_answers[0]:.1f} at epsilon "
-        f"{forecast.epsilon:g}, {forecast.agreement[0]:.0%} of them equal"
+        f"{message}; the closest settings give {forecast.expected_answers[0]:.1f} expected "
+        f"answers at epsilon {forecast.epsilon:g}, and {forecast.agreement[0]:.0%} of these "
+        "answers equal the plurality"
     )

@@ -100,7 +100,10 @@ class AskedRows:
                 found, digest = task(rows) if rows in there else next(fresh)
                 if self._remember and self._seen.setdefault(rows[0], digest) != digest:
                     name, (start, stop) = self.file.name, rows
-                    raise VoteError(f"{name}: rows {start} to {stop - 1} changed while read")
+                    raise VoteError(
+                        f"{name}: rows {start} to {stop - 1} changed while they were read; run "
+                        "again with a file that does not change"
+                    )
                 if kept is not None:
                     kept.keep(rows[0], found)
             yield from found

@@ -135,8 +135,11 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
     failed, refusal = report.target, None
     if failed is not None and report.refused:
         refusal = RefusedError(
-            f"the labels failed the release test of the target {failed.epsilon:g}; none are "
-            f"released. This cost epsilon {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+            (
+                f"the labels failed the release test of the target {failed.epsilon:g}, so none "
+                f"are released. This cost epsilon {failed.refusal_epsilon:g} at delta "
+                f"{failed.delta:g}"
+            ),
             report,
         )
     try:

@@ -104,7 +104,8 @@ def promised(
     if worst > target.epsilon:
         raise UnreachableError(
             f"{mechanism.name} costs epsilon {worst:g} in the worst case, above the target "
-            f"{target.epsilon:g}, and without an RDP cost it has no release test"
+            f"{target.epsilon:g}, and it cannot have a release test, because it has no RDP "
+            "cost. Ask fewer queries, or give another `mechanism`"
         )
     return request, settings
 
@@ -219,8 +220,8 @@ def _check_delta(request: Request) -> None:
     if delta < least:
         raise ParameterError(
             f"`delta` must be at least {least:g} for {queries} queries over "
-            f"{request.file.classes} classes, got {delta:g}: noise in floating-point numbers adds "
-            "to delta, which matters below this value"
+            f"{request.file.classes} classes, got {delta:g}: below {least:g}, the error of "
+            "floating-point noise is too large"
         )
 
 
@@ -322,7 +323,7 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
     fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
     advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
     if fewer:
-        advice = f"Ask at most `max_queries` {fewer}"
+        advice = f"Give `max_queries` {fewer} or less"
     raise UnreachableError(
         f"this run would pass its release test with probability {best:.2g} at most, below "
         f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; with `min_pass` 0 the run "

@@ -201,8 +201,9 @@ def released(asked: Mapping[str, Any]) -> Released:
         found = len(earlier(record))
         if found and run is not None and not asked["again"]:
             raise SpentError(
-                f"these rounds were released {found} time(s) before; another draw costs more "
-                "privacy: publish the first report, or give `again` to pay for all draws"
+                f"a sanitized epsilon was already drawn {found} time(s) from these rounds, and "
+                "another draw costs more privacy: publish the first report, or give `again` to "
+                "pay for all draws"
             )
 
     beside = known | _stated(parts, known, began=began)

@@ -114,7 +114,10 @@ class RecordCost(Result):
                 f"after seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
         if self.total is not None and self.total.disjoint:
-            yield Line(f"declared disjoint, so not added up: {'; '.join(self.total.disjoint)}")
+            yield Line(
+                "these ensembles are declared disjoint, so their costs are not added up: "
+                f"{'; '.join(self.total.disjoint)}"
+            )
         if self.total is not None and self.total.record_epsilon is not None:
             yield Line(sentence("one-record", epsilon=nats(self.total.record_epsilon)))
         if budget is not None:
@@ -127,10 +130,16 @@ class RecordCost(Result):
                 f"delta {delta:.3g} left{whose}"
             )
             if any(np.greater(self.running[-1], (budget.epsilon, budget.delta))):
-                yield Line("the runs cost more: a budget only limits runs that have it", "bold red")
+                yield Line(
+                    (
+                        "the runs cost more than this budget, because a budget only limits the "
+                        "runs that were started with it"
+                    ),
+                    "bold red",
+                )
         if self.runs:
             cells = [_cells(row) for row in self.rows()]
-            title = "Runs, the first one first"
+            title = "Runs, the oldest first"
             yield Grid(title, (*_WORDS, *_NUMBERS), cells, words=len(_WORDS))
         for check in self.reports or ():
             yield Line(f"{check.outcome}: {check.name}: {check.detail}", whole=True)
@@ -274,7 +283,8 @@ def verified(asked: Mapping[str, Any]) -> Verification:
     for file in (labels, *priors):
         if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
             raise UsageError(
-                f"{public_name(file)}: is a pipe, but verify reads this more than once; give a file"
+                f"{public_name(file)}: is a pipe, but verify reads this input more than once; "
+                "give a file"
             )
     try:
         found = report_in(asked["report"])

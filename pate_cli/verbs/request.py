@@ -140,7 +140,10 @@ class Request:
         if self.file.facts.voting is not None:
             if isinstance(choice, MechanismChoice) and choice.left_open:
                 names = " and ".join(f"`{name}`" for name in choice.left_open)
-                raise UsageError(f"with `votes_per_teacher` and a target, give {names}")
+                raise UsageError(
+                    "with `votes_per_teacher` and a target, pate cannot choose all settings; "
+                    f"give {names}"
+                )
             return self
         votes = like(self.scored, rows=SEARCHED_ROWS)
         goal = public_goal(votes, plan, available=rows, asked=asked)

@@ -324,8 +324,9 @@ class Session:
         self._file = file = place.file
         if file is None and asked["record"] is not False and self._key.private:
             raise UsageError(
-                "a session needs a file for its costs: name a `record` (or an `ensemble`); with "
-                "`record` False nothing is kept, and a query that is asked again is paid for again"
+                "a session needs a file for its costs: name a `record` (or an `ensemble`). "
+                "With `record` False pate keeps no costs, and you pay again for a query that "
+                "is asked again"
             )
 
         def known() -> Run | None:
@@ -411,7 +412,9 @@ class Session:
         if ask.prior is None:
             return ballot, line
         if not weight:
-            raise UsageError("guesses have no votes: give `prior_weight` when you open the session")
+            raise UsageError(
+                "guesses of the prior have no weight: give `prior_weight` when you open the session"
+            )
         line["prior"] = ballots.place(ask.prior)
         return ballot.with_guess(line["prior"], weight), line
 

@@ -39,7 +39,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
         if asked["answers"] is not None:
             raise UsageError("`votes_per_teacher` and `answers` contradict each other")
         if MechanismName(asked["mechanism"]) is not MechanismName.GNMAX:
-            raise UsageError("a plan with `votes_per_teacher` needs `mechanism` gnmax")
+            raise UsageError("`votes_per_teacher` needs `mechanism` gnmax in a plan")
         return plan_voters(asked)
     classes, labels, teachers = asked["classes"], asked["labels"], asked["teachers"]
     weight, accuracy = asked["prior_weight"], asked["prior_accuracy"]

@@ -101,9 +101,9 @@ def test_a_delta_out_of_reach_names_one_within(k, delta):
     with pytest.raises(UnreachableError) as refusal:
         best_composition(k, epsilon=0.1, delta=delta, total_delta=0.9 * smallest)
     text = str(refusal.value)
-    assert text.startswith(f"delta {0.9 * smallest:g} is below ")
-    assert text.endswith(f"the smallest reachable with {k} steps of delta {delta:g} each")
-    named = float(re.search(r"below (\S+),", text).group(1))
+    assert text.startswith(f"a total delta of {0.9 * smallest:g} is too small ")
+    assert f"too small for {k} steps that each have delta {delta:g}: it must be at" in text
+    named = float(re.search(r"at least (\S+)$", text).group(1))
     assert smallest <= named <= smallest * 1.002
     found = best_composition(k, epsilon=0.1, delta=delta, total_delta=named)
     assert 0.0 < found.epsilon <= 0.1 * k * (1.0 + 1e-12)
@@ -116,8 +116,8 @@ def test_a_delta_out_of_reach_names_one_within(k, delta):
         ({"k": 2.0}, "k must be a whole number of at least 1, got 2.0"),
         ({"epsilon": -1.0}, "epsilon must be at least 0 and finite, got -1.0"),
         ({"epsilon": math.nan}, "epsilon must be at least 0 and finite, got nan"),
-        ({"delta": 1.0}, "delta of each step must be at least 0 and below 1, got 1.0"),
-        ({"delta": math.nan}, "delta of each step must be at least 0 and below 1, got nan"),
+        ({"delta": 1.0}, "the delta of each step must be at least 0 and below 1, got 1.0"),
+        ({"delta": math.nan}, "the delta of each step must be at least 0 and below 1, got nan"),
         ({"total_delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
     ],
 )

@@ -120,16 +120,24 @@ def test_the_two_ends_of_the_range_are_inverse(order):
     [
         (
             {"beta": 400.0},
-            "beta=400 at order 9 has infinite privacy cost; beta must be below 0.0588915 at this "
-            "order, or the order below 1 at this beta",
+            "`beta` 400 at order 9 has infinite privacy cost; `beta` must be below 0.0588915 at "
+            "this order, or `order` below 1 at this beta",
         ),
         (
             {"beta": 0.05, "sigma": 6.0, "order": 14.0},
-            "beta=0.05 at order 14 has infinite privacy cost; "
-            "beta must be below 0.037054 at this order, or the order below 10.5083 at this beta",
+            "`beta` 0.05 at order 14 has infinite privacy cost; "
+            "`beta` must be below 0.037054 at this order, or `order` below 10.5083 at this beta",
         ),
-        ({"sigma": 1e-200}, "sigma_release=1e-200 is so small that its cost overflows"),
-        ({"sigma": 5e-324}, "sigma_release=4.94066e-324 is so small that its cost overflows"),
+        (
+            {"sigma": 1e-200},
+            "`sigma_release` 1e-200 is so small that its privacy cost is infinite; "
+            "give a larger number",
+        ),
+        (
+            {"sigma": 5e-324},
+            "`sigma_release` 4.94066e-324 is so small that its privacy cost is infinite; "
+            "give a larger number",
+        ),
     ],
 )
 def test_absurd_release_parameters_are_refused_in_words(change, message):

@@ -118,7 +118,7 @@ def test_epsilon_for_half_the_farthest_distance():
         ),
         (
             lambda: epsilon_for_half(1.0, teachers=4, teachers_per_record=2),
-            "4 teachers are too few for a stable vote: at least 5 needed",
+            "4 teachers are too few: stability and sparse-vector need at least 5 teachers",
         ),
     ],
 )

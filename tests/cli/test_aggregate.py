@@ -150,8 +150,7 @@ def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, l
         line = refused(pate(*words, delta, *more), 2)
         assert line == (
             f"pate: --delta must be at least {least:g} for 60 queries over 4 classes, got "
-            f"{delta:g}: noise in floating-point numbers adds to delta, which matters below "
-            "this value"
+            f"{delta:g}: below {least:g}, the error of floating-point noise is too large"
         )
     assert leftovers() == []
     assert pate(*words, least, "--dry-run").exit_code == 0

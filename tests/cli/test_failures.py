@@ -58,7 +58,7 @@ def _wait_until(holds):
 def counted(line):
     """The line up to where it says that the run, which is paid for, stays in the record."""
     line, counts = line.rstrip().rsplit("; ", 1)
-    assert re.fullmatch(r"the run at epsilon [0-9.]+ stays in \S+ and counts", counts)
+    assert re.fullmatch(r"the run at epsilon [0-9.]+ stays in \S+, and its cost counts", counts)
     return line
 
 
@@ -68,7 +68,8 @@ def test_a_full_device_releases_no_labels(shell, votes, leftovers):
     result = shell("aggregate", votes, *words)
     assert (result.returncode, result.stdout) == (6, b"")
     assert counted(result.stderr.decode().splitlines()[-1]) == (
-        "pate: cannot write /dev/full: No space left on device; what went to l.json, r.json stays"
+        "pate: cannot write /dev/full: No space left on device; what was written "
+        "to l.json, r.json stays"
     )
     assert leftovers() == ["l.json", "r.json"]
 
@@ -113,7 +114,7 @@ def test_an_interruption_while_votes_are_counted(pate, votes, leftovers, monkeyp
     assert (done.exit_code, done.stdout) == (130, "")
     said = done.stderr.splitlines()[-1]
     assert counted(said) == "pate: interrupted; nothing was released"
-    assert said.endswith(f"stays in {votes}.spent.json and counts")
+    assert said.endswith(f"stays in {votes}.spent.json, and its cost counts")
     assert leftovers() == []
 
 
@@ -150,8 +151,8 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
     assert code == 130
     assert out.startswith(b'{"query_id')
     assert (
-        counted(err)
-        == "pate: interrupted; some outputs were released already: count this run as spent"
+        counted(err) == "pate: interrupted; some outputs were released already: "
+        "count the cost of this run as spent"
     )
 
 

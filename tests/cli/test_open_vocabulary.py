@@ -133,5 +133,5 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
         idle.setattr("pate_cli.run.labelling.DrawLabels.__call__", lambda *_: 1 / 0)
         done = pate(*line, "-o", "three.csv", "--checkpoint", "kept")
         assert done.exit_code == 0
-    assert "pate: continues the run in kept\n" in done.stderr
+    assert "pate: this command continues the interrupted run in kept\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted

@@ -50,8 +50,8 @@ def draws_in(path):
 
 
 AGAIN = (
-    "these rounds were released {} time(s) before; another draw costs more privacy: publish the "
-    "first report, or give --again to pay for all draws"
+    "a sanitized epsilon was already drawn {} time(s) from these rounds, and another draw costs "
+    "more privacy: publish the first report, or give --again to pay for all draws"
 )
 
 
@@ -98,7 +98,7 @@ def test_releases_at_once_draw_once(kept, patched, folder, record):
     ]
     said = [process.communicate(timeout=60)[1] for process in started]
     assert sorted(process.returncode for process in started) == [0, 7]
-    assert sum(b"these rounds were released 1 time(s) before" in line for line in said) == 1
+    assert sum(b"a sanitized epsilon was already drawn 1 time(s)" in line for line in said) == 1
     assert len(list(folder.glob("r?.json"))) == 1
     assert draws_in(record) == 1
 

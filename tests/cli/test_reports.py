@@ -125,7 +125,7 @@ def test_an_entry_of_the_register_names_what_is_blank(pate, released):
     given = ("--registry", "entry.yaml", "--title", "Labels of May", "--unit", "one hospital")
     told = pate("explain", "r.json", *given)
     assert (told.exit_code, told.stdout) == (0, "")
-    said = "pate: left blank for you to fill in: url_slug, deployment.basic."
+    said = "pate: fill in these fields of the entry yourself: url_slug, deployment.basic."
     assert told.stderr.startswith(said)
     entry = json.loads(Path("entry.yaml").read_text())
     assert entry["deployment"]["basic"]["name"] == "Labels of May"
@@ -151,7 +151,9 @@ def test_what_a_curve_alone_does_not_show_is_said(pate, votes):
     report = json.loads(Path("r.json").read_text())
     assert report["data_independent"]["method"] == "gaussian-dp"
     done = pate("explain", "r.json", "--export-rdp", "curve.json")
-    said = re.match(r"pate: another accountant gets epsilon (\S+) from this curve", done.stderr)
+    said = re.match(
+        r"pate: from this curve alone, another accountant gets epsilon ([0-9.]+);", done.stderr
+    )
     assert float(said[1]) > report["epsilon"]
     assert pate("explain", "r.json", "--export-rdp", "c.json", "--quiet").stderr == ""
 

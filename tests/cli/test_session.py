@@ -87,7 +87,7 @@ def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate,
     ("more", "code", "message"),
     [
         ({"id": ""}, 2, "an id is a text"),
-        ({"id": 1, "prior": 2}, 2, "guesses have no votes: give --prior-weight"),
+        ({"id": 1, "prior": 2}, 2, "guesses of the prior have no weight: give --prior-weight"),
         ({"id": "x", "votes": []}, 3, "not a query: it must have either counts or votes"),
     ],
 )

@@ -60,7 +60,7 @@ def test_whatever_is_of_no_ensemble_counts_for_everybody():
     assert total_of(runs).epsilon == alone.epsilon > total_of(runs[:2]).epsilon
     drawn = replace(RELEASED, drawn_from=(runs[0].round,))
     assert total_of([*runs, drawn]).epsilon > alone.epsilon
-    with pytest.raises(LedgerError, match="rounds whose labels"):
+    with pytest.raises(LedgerError, match="rounds that the record does not contain"):
         total_of([*runs[1:], drawn])
 
 
@@ -184,7 +184,7 @@ def test_a_run_that_another_process_enters_in_between_is_not_lost(home):
 def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
     np.save("here.npy", COUNTS)
     np.save("other.npy", COUNTS[::-1])
-    told = "these votes ran as ensemble {}, which is declared disjoint from {}"
+    told = "these votes already ran as ensemble {}, which is declared disjoint from {}"
 
     def of_file(name, ensemble, *apart):
         asked = {"ensemble": ensemble, "disjoint_from": apart, **ASKED}
@@ -206,7 +206,7 @@ def test_a_name_that_is_none_is_said_as_it_was_given(wrong, home):
     with pytest.raises(UsageError) as raised:
         run("november", wrong)
     assert str(raised.value).startswith(f"{wrong!r} is not the name of an ensemble")
-    with pytest.raises(ParameterError, match="`disjoint_from` must be names, got 5"):
+    with pytest.raises(ParameterError, match="`disjoint_from` must be names of ensembles, got 5"):
         run("november", disjoint_from=5)
 
 

@@ -217,8 +217,8 @@ def test_failure_belongs_to_upper_releases_alone():
         ({"sigma": 0.0}, "`sigma_release` must be positive and finite, got 0.0"),
         (
             {"order": 9.5, "beta": 0.06},
-            "beta=0.06 at order 9.5 has infinite privacy cost; beta must be below 0.0556128 at "
-            "this order, or the order below 8.84333 at this beta",
+            "`beta` 0.06 at order 9.5 has infinite privacy cost; `beta` must be below 0.0556128 at "
+            "this order, or `order` below 8.84333 at this beta",
         ),
     ],
 )

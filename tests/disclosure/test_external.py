@@ -96,16 +96,16 @@ def test_a_curve_must_reach_the_order_of_the_ledgers():
     curve = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=REPLACE)
     refuse_short([curve], 64.0)
     text = refusal(LedgerError, refuse_short, [curve], 64.5)
-    assert "a curve has no cost at order 64.5, only up to order 64 " in text
+    assert "a curve has no cost at order 64.5: for a replaced record, its largest" in text
     twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
     refuse_short([twice], 32.0)
-    assert "up to order 32.252 for" in refusal(LedgerError, refuse_short, [twice], 33.0)
+    assert "its largest order is 32.252;" in refusal(LedgerError, refuse_short, [twice], 33.0)
 
 
 @pytest.mark.parametrize("release", ["none", "upper"])
 def test_a_curve_that_ends_too_early_is_refused_before_anything_is_drawn(ledger, release, tmp_path):
     short = pate.Stated(orders=ORDERS[:3], rdp=0.05 * ORDERS[:3], adjacency=REPLACE)
-    with pytest.raises(LedgerError, match="has no cost at order 8, only up to order 4 "):
+    with pytest.raises(LedgerError, match=r"has no cost at order 8: .* its largest order is 4;"):
         pate.release(ledger, release=release, external=[short], record=tmp_path / "r.json")
     assert pate.SpendRecord.read(tmp_path / "r.json").runs == ()
 

@@ -135,7 +135,7 @@ def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):
         report_of(facts)
 
 
-VOID = "void if the votes or any private data shaped them"
+VOID = "the guarantee is void if the votes or any private data influenced the guesses"
 
 
 def test_a_release_lists_the_priors_of_its_rounds():

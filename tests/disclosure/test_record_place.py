@@ -300,8 +300,8 @@ def test_a_run_without_the_budget_may_cost_more_and_the_total_says_so(votes):
     def told():
         return [line.text for line in pate.spent(votes).said() if hasattr(line, "text")]
 
-    over = "the runs cost more: a budget only limits runs that have it"
+    over = "the runs cost more than this budget"
     run(votes, sigma2=400.0, budget=1.0)
-    assert over not in told()
+    assert not any(line.startswith(over) for line in told())
     run(votes, sigma2=4.0)
-    assert over in told()
+    assert any(line.startswith(over) for line in told())

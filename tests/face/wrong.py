@@ -287,7 +287,7 @@ WRONG = {
     ),
     "two outputs in one place": Wrong(
         f"aggregate counts.npy --mechanism gnmax --sigma2 30 -o x.csv --report x.csv {SEEDED}",
-        ("x.csv", "give each its own"),
+        ("x.csv", "give each output its own name"),
     ),
     "an output over the votes": Wrong(
         f"aggregate counts.csv --mechanism gnmax --sigma2 30 -o counts.csv --force {SEEDED}",

@@ -78,7 +78,10 @@ def test_two_outputs_never_go_to_one_place(tmp_path, monkeypatch, fails, other):
         out.reserve(other)
 
     text, _ = fails(UsageError, body)
-    assert text == f"two outputs go to the same place, {other}; give each its own"
+    assert (
+        text
+        == f"two outputs would be written to the same place, {other}; give each output its own name"
+    )
 
 
 def test_a_link_stays_and_what_it_names_is_made_or_replaced(tmp_path):
@@ -198,7 +201,7 @@ def test_what_appears_during_the_run_stays_if_it_is_not_ours(tmp_path, fails, dr
         second.write_bytes(b"theirs")
 
     text, out = fails(UsageError if force else OutputError, body, force=force)
-    assert text.endswith(f"; what went to {first} stays")
+    assert text.endswith(f"; what was written to {first} stays")
     assert out.released is True
     assert names(tmp_path) == ["a", "b"]
     assert second.read_bytes() == b"theirs"
@@ -286,7 +289,7 @@ def test_a_last_step_that_fails_says_what_stays(tmp_path, monkeypatch, fails, st
     text, out = fails(OutputError, body, force=True)
     monkeypatch.undo()
     both = f"{tmp_path / 'a'}, {tmp_path / 'b'}" if step == "fsync" else str(tmp_path / "a")
-    assert text == f"cannot write {tmp_path / 'b'}: bad disk; what went to {both} stays"
+    assert text == f"cannot write {tmp_path / 'b'}: bad disk; what was written to {both} stays"
     assert out.released is True
     assert (tmp_path / "b").read_bytes() == (b"new" if step == "fsync" else b"old")
     assert names(tmp_path) == ["a", "b"]

@@ -91,7 +91,7 @@ def test_what_is_there_stays_unless_it_begins_alike_and_is_forced(store):
     with pytest.raises(OutputError, match="it is a folder; name a file in it"):
         write(address("l.csv").replace("/l.csv", ""))
     two = refusal(UsageError, write, address("a"), address("a").replace("sesame", "other"))
-    assert two.startswith("two outputs go to the same place, s3://")
+    assert two.startswith("two outputs would be written to the same place, s3://")
     assert "sesame" not in two + message
     assert held() == {"l.csv": b"new", "v.csv": b"votes"}
 

@@ -105,7 +105,7 @@ def test_a_full_device_says_which_files_stay(tmp_path, fails):
 
     text, out = fails(OutputError, body)
     full = f"cannot write {FULL}: {os.strerror(errno.ENOSPC)}"
-    assert text == f"{full}; what went to {tmp_path / 'a'} stays"
+    assert text == f"{full}; what was written to {tmp_path / 'a'} stays"
     assert out.released is True
 
 
@@ -127,7 +127,9 @@ def test_standard_output_takes_one_output(other, fails):
         out.reserve("-")
         out.reserve(other)
 
-    assert str(fails(UsageError, body)[0]).startswith("two outputs go to the same place")
+    assert str(fails(UsageError, body)[0]).startswith(
+        "two outputs would be written to the same place"
+    )
 
 
 @needs_full
@@ -140,7 +142,7 @@ def test_a_full_standard_output_says_what_was_written(tmp_path, run_child):
     prefix = "cannot write standard output: No space left on device; "
     # and nothing else: the interpreter has no second try at the buffer when it exits
     assert child.stderr == f"False {prefix}nothing was released\n"
-    assert both.stderr == f"True {prefix}what went to a stays\n"
+    assert both.stderr == f"True {prefix}what was written to a stays\n"
 
 
 def test_a_reader_that_left_is_a_broken_pipe_and_the_files_stay(tmp_path, run_child):

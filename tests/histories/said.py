@@ -11,10 +11,10 @@ from pate_cli.core.errors import PateError
 from pate_cli.disclosure.report import RefusedError
 
 _NOTHING: Final = re.compile(r"nothing was released|none are released")
-_STAYS: Final = re.compile(r"what went to (.+?) stays")
+_STAYS: Final = re.compile(r"what was written to (.+?) stays")
 _ENDED: Final = "the run has ended"
-_ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?) and counts")
-_NOT_ENTERED: Final = "this file would be the record"
+_ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?), and its cost counts")
+_NOT_ENTERED: Final = "pate keeps the record of all runs in this file"
 _NOT_ASKED: Final = re.compile(r"cannot write (\S+): [^;]+; nothing was asked")
 _THERE: Final = re.compile(
     r"\S+(?= exists already| is in use|: another file is there)|(?<=cannot remove )[^\s:]+"
@@ -82,7 +82,9 @@ class Said:
         if self._alone and self._me.doing != "release" and not told:
             for name in self._me.records:
                 new = set(_runs(self._is(name))) - set(_runs(self._was(name)))
-                if new and not (_NOT_ENTERED in text and f"what went to {name} stays" in text):
+                if new and not (
+                    _NOT_ENTERED in text and f"what was written to {name} stays" in text
+                ):
                     yield f"{name} tells of a run"
 
     def _of_names(self, text: str) -> Iterator[str]:

@@ -267,7 +267,7 @@ def test_names_that_nobody_listed_need_a_format_with_texts():
     for kind in formats_with("texts"):
         refuse_names(kind)
     assert refusal(UsageError, refuse_names, LabelFormat.NPY) == (
-        "npy cannot store names of labels that nobody listed; give `label_format` "
+        "npy cannot store names of classes that nobody listed before; give `label_format` "
         f"{'|'.join(formats_with('texts'))}"
     )
 

@@ -40,7 +40,10 @@ NOT_IDS = "query ids must be whole numbers or text, not"
 OUTSIDE = "a label must be in [0, 2147483647], or -1 for none"
 OTHER = "the source must be one of teachers, student, none, not asked"
 NOBODY = "the source must be none or not asked exactly where there is no label"
-TWICE = "ids are called 'source', as another column of labels; rename them"
+TWICE = (
+    "the column of ids is called 'source', like another column of the labels; "
+    "rename the column of ids"
+)
 CODES = {name: np.zeros((1, 1), np.uint8) for name in ("ids", "labels", "sources")}
 REFUSED = [
     ({"labels": np.array([1])}, f"{NO_COLUMNS} (3,), (1,) and (3,)"),

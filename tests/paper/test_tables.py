@@ -42,7 +42,7 @@ def test_table_1_on_the_authors_mnist_votes(mnist_file, run):
     )
     assert line(out, "LNMax", "  100  ")[5:] == ["9", "2.043", "100", "2.04"]
     assert line(out, "Confident")[2:] == ["640", "282.7", "1e-05", "14", "1.999", "286", "1.97"]
-    assert "computed 7.40 (moment 5) where the table prints 8.03; the last moment" in out
+    assert "computed 7.40 (moment 5), but the table prints 8.03; the last moment" in out
     assert "not the authors' file" not in out
 
 

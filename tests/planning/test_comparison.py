@@ -77,7 +77,9 @@ def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answe
     price = build(refusals).privacy(asked, 0.2).epsilon
     assert price <= found["data_independent"] <= price + 1.01e-4
     notes = [f"{refusals} refusals afforded"] * (name == "sparse-vector")
-    assert found["note"] == "; ".join([*notes, *["the file ends before so many answers"] * ends])
+    assert found["note"] == "; ".join(
+        [*notes, *["the file has too few queries for this number of answers"] * ends]
+    )
 
 
 def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():

@@ -63,11 +63,15 @@ def test_out_of_reach():
 @pytest.mark.parametrize(
     ("given", "kind", "line"),
     [
-        ({"classes": 2}, UsageError, "are left out; a plan finds one of them"),
+        ({"classes": 2}, UsageError, "are both missing, but a plan can find only one number"),
         ({"classes": 1, "teachers": 9, "epsilon": 1.0}, ParameterError, "`classes` must be at"),
         ({"classes": 2, "teachers": 9, "epsilon": 0.0}, ParameterError, "`target_epsilon`"),
         ({"classes": 2, "teachers": 0, "epsilon": 1.0}, ParameterError, "teachers"),
-        ({"classes": 2, "teachers": 9, "answers": 9, "queries": 5}, UsageError, "there are 5 rows"),
+        (
+            {"classes": 2, "teachers": 9, "answers": 9, "queries": 5},
+            UsageError,
+            "there are only 5 rows",
+        ),
     ],
 )
 def test_bad_questions_are_refused_in_one_line(given, kind, line):

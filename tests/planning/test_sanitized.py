@@ -93,10 +93,13 @@ def test_what_is_given_stays(kind, given):
         ({"order": 1.0}, "a Renyi order must be finite and above 1, got 1.0"),
         ({"beta": 0.0}, "`beta` must be positive and finite, got 0.0"),
         ({"sigma": -2.0}, "`sigma_release` must be positive and finite, got -2.0"),
-        ({"sigma": 1e-200}, "sigma_release=1e-200 is so small that its cost overflows"),
+        (
+            {"sigma": 1e-200},
+            "`sigma_release` 1e-200 is so small that its privacy cost is infinite",
+        ),
         ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
-        ({"order": 10.0, "beta": 0.06}, "beta=0.06 at order 10 has infinite privacy cost; "),
-        ({"beta": 400.0}, "beta=400 at order 1.0001 has infinite privacy cost; "),
+        ({"order": 10.0, "beta": 0.06}, "`beta` 0.06 at order 10 has infinite privacy cost; "),
+        ({"beta": 400.0}, "`beta` 400 at order 1.0001 has infinite privacy cost; "),
     ],
     ids=str,
 )

@@ -193,7 +193,8 @@ def test_votes_that_change_after_they_were_read_are_refused(row, tmp_path, small
         start = row // 50 * 50
         stop = min(start + 50, ROWS)
         assert refusal(VoteError, looked, rows) == (
-            f"{path}: rows {start} to {stop - 1} changed while read"
+            f"{path}: rows {start} to {stop - 1} changed while they were read; run again with "
+            "a file that does not change"
         )
         # Whoever never read the votes as they were has nothing to say against them.
         assert len(looked(AskedRows(file, ROWS))) > 3

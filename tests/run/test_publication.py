@@ -132,7 +132,7 @@ def test_ids_called_as_another_column_of_labels_are_refused_before_anything_is_s
     words += ["--sigma2", "9", *(["--dry-run"] if dry else [])]
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 2
-    assert "called 'source', as another column" in ran.stderr
+    assert "called 'source', like another column" in ran.stderr
     assert names(tmp_path) == ["votes.csv"]
 
 

@@ -195,7 +195,7 @@ def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
             np.save(path, COUNTS[::-1])
 
     monkeypatch.setattr(Entry, "enter", entering)
-    with pytest.raises(VoteError, match="changed while read"):
+    with pytest.raises(VoteError, match="changed while they were read"):
         ask(path)
     assert [one.outcome for one in attempts()] == [Outcome.PENDING]
 
@@ -325,7 +325,7 @@ def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does
     monkeypatch.setattr("pate_cli.verbs.aggregate.run", _interrupted)
     with pytest.raises(KeyboardInterrupt) as ended:
         pate.aggregate(COUNTS, "gnmax", **asked)
-    assert "stays in votes.spent.json and counts" in ended.value.__notes__[0]
+    assert "stays in votes.spent.json, and its cost counts" in ended.value.__notes__[0]
     assert [run.outcome for run in attempts()] == [Outcome.PENDING]
 
 

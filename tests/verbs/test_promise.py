@@ -47,7 +47,7 @@ def test_a_composition_above_its_target_is_refused():
     """It has no release test, so its worst case must be at most the target."""
     asked = {"query_epsilon": 0.1, "query_delta": 1e-8, "max_queries": 40, "layout": "counts"}
     worst = pate.quote(VOTES, "stability", max_epsilon=1e6, **asked).epsilon
-    with pytest.raises(UnreachableError, match="without an RDP cost it has no release test"):
+    with pytest.raises(UnreachableError, match="it cannot have a release test"):
         pate.aggregate(VOTES, "stability", target_epsilon=0.9 * worst, **asked)
     done = pate.aggregate(VOTES, "stability", target_epsilon=1.1 * worst, **asked).report
     assert (done.epsilon, done.passed) == (worst, None)

@@ -152,7 +152,7 @@ def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
     for place in (one, other):
         pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=10, record=place)
     done = pate.release([one, other])
-    assert f"{one} takes over {other}, which takes no further runs" in done.joined
+    assert f"{one} takes over the runs of {other}, which takes no further runs" in done.joined
     assert done.report.spent.count == len(pate.SpendRecord.read(one).runs) == 2
     assert pate.release(one).joined is None
     with pytest.raises(

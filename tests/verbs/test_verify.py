@@ -117,7 +117,7 @@ def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
     done = pate.aggregate(votes, "gnmax", layout="labels", classes=2, sigma2=9.0, groups=groups)
     forged = done.report.to_dict()
     forged["rounds"][0]["mechanism"]["votes_together"] = True
-    with pytest.raises(ReportError, match="its mechanism of one"):
+    with pytest.raises(ReportError, match="its mechanism only allows for one"):
         verify(json.dumps(forged).encode())
 
 
@@ -284,7 +284,10 @@ def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
         assert (
             carried(forged, labels, tmp_path) == f"the labels have another {name} than the report"
         ), kind
-        assert carried(report, labels, tmp_path) == "the same as in the report", kind
+        assert (
+            carried(report, labels, tmp_path)
+            == "the settings in the labels are the same as in the report"
+        )
 
 
 def test_labels_stripped_of_their_settings(tmp_path):

@@ -626,9 +626,8 @@ def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) 
     table = (2 * lattice.gap + 1) * lattice.places
     if table > _MOST_PLACES:
         raise ParameterError(
-            f"teachers={teachers} and sigma={sigma:g}: the conditional bound would tie test and "
-            f"argmax on tables of {table} places (at most {_MOST_PLACES}); the two-tail bound "
-            "needs little"
+            f"`bound` conditional needs a table of {table} numbers for {teachers} teachers and "
+            f"sigma {sigma:g}, and at most {_MOST_PLACES} are allowed; use `bound` two-tail"
         )
 
 

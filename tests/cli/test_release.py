@@ -107,8 +107,9 @@ def test_that_a_release_pays_for_what_the_rounds_published_is_said(kept, pate):
     kept("a.json", *KEEP[:-1], "upper")
     told = pate("release", "a.json", *DRAW).stderr.splitlines()[0]
     assert told == (
-        "pate: the rounds published 1 epsilon(s) of their own, and this report pays for "
-        "them; aggregate --release none --ledger FILE avoids this"
+        "pate: 1 sanitized epsilon(s) were published from these rounds before, and this report "
+        "pays for them; if you run aggregate with --release none --ledger FILE, there is no such "
+        "cost"
     )
 
 

@@ -270,9 +270,7 @@ class Session:
     def why_spent(self) -> str:
         """Return the message of the `BudgetSpent` error after the end of the session."""
         asked = "query has" if self.asked == 1 else f"{self.asked} queries have"
-        return (
-            f"the session may ask no more: its {asked} used up epsilon {nats(self.rule.epsilon)}"
-        )
+        return f"the session may ask no more: its {asked} used up epsilon {nats(self.rule.epsilon)}"
 
     @brief
     def report(self) -> Report:

@@ -280,7 +280,7 @@ def test_gaps_need_the_number_of_teachers():
     np.testing.assert_array_equal(counts_of(counts, layout="counts", teachers=4), counts)
     told = {"layout": "labels", "classes": 2}
     assert "row 1 is the first whose list does not have 3 entries" in refused(lists, **told)
-    assert "has 3 teachers, not 2" in refused(lists, teachers=2, **told)
+    assert "has 3 teachers, but `teachers` is 2" in refused(lists, teachers=2, **told)
     expected = [[2, 1], [1, 1], [0, 2]]
     np.testing.assert_array_equal(counts_of(lists, teachers=4, **told), expected)
     first = pa.table({"labels": [[], [5, None], [1, 1, 1], [0]]})

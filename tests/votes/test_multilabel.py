@@ -148,7 +148,7 @@ REFUSED = [
     (with_entry(ZEROS, (4, 1, 2), -2), VOTES | TOLD, "row 4 has a negative number"),
     (ZEROS[:4], VOTES, "6 teachers and 4 queries"),
     (ZEROS, VOTES | {"teachers": 24}, "transposed"),
-    (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, not 7"),
+    (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, but `teachers` is 7"),
     (YES, VOTES, "votes have three dimensions"),
     (ZEROS[:, :, :0], VOTES, "none empty"),
     (YES, COUNTS, "do not tell how many said no"),

@@ -34,7 +34,9 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
         raise ParameterError(f"votes must be {kinds}, not {type(source).__name__}")
     name = "the table" if is_table else "the list of rows" if is_list else "the array"
     if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
-        raise ParameterError(f"{name}: is masked; fill it with -1 or NaN for missing votes")
+        raise ParameterError(
+            f"{name}: is a masked array; fill it with -1 or NaN where a vote is missing"
+        )
     try:
         if is_table:
             titles = getattr(source, "column_names", getattr(source, "columns", ()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
@@ -28,14 +28,9 @@ UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 
 
-def make_ledger(
-    *, delta, rdp=0.713, level=0.004, distances=30, private=True, name="f00d", drew=None
-):
-    curve = level * (1.0 + 0.05 * np.arange(distances))
-    done = round_of(
-        MECHANISM, queries=100, max_answers=60, answers=41, name=name, delta=delta,
-        private=private, sanitizer=drew,
-    )  # fmt: skip
+def make_ledger(*, delta, rdp=0.713, level=0.004):
+    curve = level * (1.0 + 0.05 * np.arange(30))
+    done = round_of(MECHANISM, queries=100, max_answers=60, answers=41, delta=delta)
     return Ledger(
         orders=np.array([4.0, 9.0]),
         rdp=np.array([0.3, rdp]),
@@ -51,33 +46,21 @@ def plan_of(kind, *, delta, **change):
     )
 
 
-def truth(ledger, plan):
-    """True ε and the standard deviation of its release, by hand."""
-    failure = plan.delta / 10.0
-    kappa = plan.sigma * -ndtri(failure)
-    curve, ceiling = ledger.sensitivity[1], ledger.ceiling[1]
-    smooth = max(
-        [min(curve[d], ceiling) * math.exp(-plan.beta * d) for d in range(len(curve))]
-        + [ceiling * math.exp(-plan.beta * len(curve))]
+def law_of(ledger, plan):
+    """The mean of what a release draws, without the shift; its standard deviation; the shift."""
+    row = ledger.row(plan.order)
+    smooth = smooth_sensitivity(
+        ledger.sensitivity[row], ceiling=ledger.ceiling[row], beta=plan.beta
     )
-    w = 1.0 - (plan.order - 1.0) * (math.exp(2.0 * plan.beta) - 1.0)
-    draw = (
-        plan.order * (1.0 + kappa * (math.exp(plan.beta) - 1.0)) ** 2 / (2.0 * plan.sigma**2 * w)
-        - plan.beta
-        - math.log(w) / (2.0 * (plan.order - 1.0))
-    )
-    delta, order = plan.delta - failure, plan.order
-    conversion = math.log(1.0 - 1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
-    return ledger.rdp[1] + draw + conversion, smooth * plan.sigma, smooth * kappa
+    return ledger.rdp[row] + plan.overhead, smooth * plan.sigma, smooth * plan.shift
 
 
-def released(ledger, plan, noise, *, earlier=()):
-    facts = ReportFacts(rounds=tuple(map(stated, ledger.rounds)), earlier_draws=tuple(earlier))
-    if plan.publishes_draw:
-        drawn = sanitized_epsilon(ledger, plan, noise, earlier=(*ledger.draws, *earlier))
-        facts = replace(
-            facts, sanitizer=plan, sanitized=drawn, seeded=not getattr(noise, "private", False)
-        )
+def released(ledger, plan, noise):
+    drawn = sanitized_epsilon(ledger, plan, noise, earlier=ledger.draws)
+    rounds = tuple(map(stated, ledger.rounds))
+    facts = ReportFacts(rounds=rounds, sanitizer=plan, sanitized=drawn, seeded=not noise.private)
+    if not plan.publishes_draw:
+        facts = replace(facts, sanitizer=None, sanitized=None)
     return report_of(facts)
 
 
@@ -96,7 +79,7 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
     delta, draws = 0.2, 6_000
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
     ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
-    epsilon, sd, shift = truth(ledger, plan)
+    epsilon, sd, shift = law_of(ledger, plan)
     assert sd > 0.1
     noise = RunKey.of(77).rows(0, 1)
     found = np.array([sanitized_epsilon(ledger, plan, noise) for _ in range(draws)])
@@ -132,26 +115,6 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
     assert bound.epsilon == pytest.approx(votes + draw + conversion, abs=1.1e-4)
 
 
-def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
-    plan = plan_of(UPPER, delta=1e-5)
-    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5, drew=plan)
-    once, twice = (released(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
-    price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
-    assert twice.sanitized == pytest.approx(once.sanitized + price_of_draw, abs=1.1e-4)
-    bounds = [one.data_independent for one in (once, twice)]
-    assert bounds[0].order == bounds[1].order
-    elsewhere = plan.rdp(bounds[0].order)
-    assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
-    given = released(fresh, plan, Given(0.0, private=True), earlier=[plan])
-    assert given.epsilon == twice.epsilon
-    three = released(spent, plan, Given(0.0, private=True), earlier=[plan])
-    assert three.sanitized == pytest.approx(once.sanitized + 2 * price_of_draw, abs=1.1e-4)
-    # Nothing new is drawn, but what was drawn before stays published.
-    quiet = released(spent, replace(plan, kind=NONE), Given(0.0, private=True))
-    assert quiet.epsilon == pytest.approx(once.data_independent.epsilon, abs=1.1e-4)
-    assert quiet.epsilon > quiet.data_independent.labels_epsilon
-
-
 def numbers_and_texts(value):
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -169,16 +132,9 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
     counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
     ledger = charged(MECHANISM, counts, [9.0], distances=50, max_answers=60, answers=41)
     plan = plan_of(kind, delta=1e-5)
-    smooth = smooth_sensitivity(ledger.sensitivity[0], ceiling=ledger.ceiling[0], beta=plan.beta)
-    epsilon = ledger.rdp[0] + plan.overhead
-    secrets = {
-        *ledger.rdp.tolist(),
-        *ledger.sensitivity.ravel().tolist(),
-        smooth,
-        smooth * plan.sigma,
-        epsilon,
-        epsilon + smooth * plan.shift,
-    }
+    epsilon, sd, shift = law_of(ledger, plan)
+    secrets = {*ledger.rdp.tolist(), *ledger.sensitivity.ravel().tolist()}
+    secrets |= {sd / plan.sigma, sd, epsilon, epsilon + shift}
     text = released(ledger, plan, Given(0.37, private=True)).to_json()
     assert ledger.rounds[0].id not in text
     assert "sensitivity" not in text
@@ -256,11 +212,9 @@ def largest_excess(mechanism, plan):
         if mechanism.name == "confident":
             answers = ndtr((max(first, tau - first) - mechanism.threshold) / mechanism.sigma1)
         laws.append([1.0 - answers, answers * wins, answers * (1.0 - wins)])
-        smooth = smooth_sensitivity(
-            ledger.sensitivity[0], ceiling=ledger.ceiling[0], beta=plan.beta
-        )
-        means.append(ledger.rdp[0] + plan.overhead + smooth * plan.shift)
-        sds.append(smooth * plan.sigma)
+        mean, sd, shift = law_of(ledger, plan)
+        means.append(mean + shift)
+        sds.append(sd)
         report = released(ledger, plan, Given(2.0, private=True))
         assert report.sanitized == pytest.approx(means[-1] + 2.0 * sds[-1], abs=1.01e-4)
     laws, means, sds = np.array(laws), np.array(means), np.array(sds)

@@ -135,6 +135,9 @@ def test_a_further_draw_is_charged_with_those_before_it(tmp_path):
     assert again.earlier_draws == (run.draw,)
     assert again.sanitized - first.sanitized == pytest.approx(run.draw.rdp(6.0), abs=1.1e-4)
     assert again.data_independent.epsilon > first.data_independent.epsilon
+    # Nothing new is drawn, but what was drawn before stays published.
+    quiet = pate.release(done.ledger, release="none", record=False).report.data_independent
+    assert quiet.epsilon > quiet.labels_epsilon
 
 
 def test_a_total_of_a_refusal_verifies():

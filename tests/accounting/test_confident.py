@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from divergences import exact_test
@@ -27,6 +27,7 @@ def confident_rdp(v, argmax_rdp, *, threshold, sigma, order):
     sigma=st.floats(2.0, 200.0),
     order=st.floats(1.05, 60.0),
 )
+@example(v=200.0, argmax_rdp=15.0, threshold=190.0, sigma=40.0, order=60.0)  # e^885
 def test_the_chain_rule_with_many_digits(v, argmax_rdp, threshold, sigma, order):
     """Labels that cost nothing leave the coin: the worst of both neighbours and directions."""
     where = {"threshold": threshold, "sigma": sigma, "order": order}

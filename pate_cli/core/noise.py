@@ -222,7 +222,7 @@ class RunKey:
     def rows(self, first: int, draws: int) -> Noise:
         """Return the noise of all rows from `first` on, for a mechanism with `draws` draws per row.
 
-        A key without a seed has 2^74 words; a draw beyond them raises ParameterError.
+        A key without a seed gives 2^74 random words; a draw beyond them raises ParameterError.
         """
         # Whole numbers of Python do not overflow, unlike those of numpy.
         return self._noise("labels", operator.index(first) * operator.index(draws))

@@ -159,7 +159,7 @@ class Cost:
         """Return the full cost of a run with these settings; for a tested target, its (ε, δ).
 
         Raises:
-            UnreachableError: δ is smaller than the δ's of a composition.
+            UnreachableError: δ is smaller than the sum of the δ's of all answers.
             LedgerError: the settings name no mechanism.
         """
         tested = settings.tested
@@ -190,7 +190,7 @@ class Cost:
         """Return the cost at δ of a number of queries, of which at most `answers` get an answer.
 
         Raises:
-            UnreachableError: δ is smaller than the δ's of a composition.
+            UnreachableError: δ is smaller than the sum of the δ's of all answers.
             LedgerError: the mechanism has no cost of its own.
         """
         if isinstance(mechanism, ScoredMechanism):

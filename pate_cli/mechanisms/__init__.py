@@ -203,4 +203,6 @@ def _built(parameters: Mapping[str, Any], among: type[_Kind]) -> _Kind:
     try:
         return kind(**fields)
     except (TypeError, ValueError, OverflowError, ParameterError) as error:
-        raise LedgerError(f"mechanism {name!r} is damaged: {error}") from None
+        raise LedgerError(
+            f"the parameters of mechanism {name!r} do not belong together: {error}"
+        ) from None

@@ -325,7 +325,7 @@ class ConfidentGNMax(ScoredMechanism):
         """Return the costs of the argmax, and the lattice that ties its score to v, or None.
 
         The lattice describes how a vote changes v and the score together. There is none in four
-        cases: v is no count; a record trained k > 1 teachers, so that a row contains several
+        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that a row contains several
         counts; the noise is so large that a vote moves the score by less than its error; or the
         lattice would have too many columns.
         """
@@ -360,8 +360,8 @@ class ConfidentGNMax(ScoredMechanism):
         """Return the largest RDP cost of whole queries within each distance of their votes.
 
         Test and argmax are charged together, for the same votes. The cost is exact for two classes.
-        If v is no count, the result is a larger bound: ρ for the largest cost of the argmax within
-        a distance, at the worst v within this distance.
+        In `interactive`, where v is no count of votes, the result is a larger bound: ρ for the
+        largest cost of the argmax within a distance, at the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -434,8 +434,8 @@ class ConfidentGNMax(ScoredMechanism):
         for the argmax. But the largest count v decides the test and also limits how often the
         plurality can lose (`worst_scores`). So w12 is the supremum over v of ρ, with the argmax at
         the highest score that is possible with v. Each of two neighbours has its own v, and ρ
-        bounds both directions for either v. If v is no count (interactive), some count is at least
-        v.
+        bounds both directions for either v. In `interactive`, v is no count of votes, but some
+        count of the query is at least v.
         """
         cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])

@@ -187,7 +187,7 @@ def queries_at(
 
 @dataclass(frozen=True, repr=False)
 class VoteCost(Result):
-    """The cost of given votes, by order and by query, and their worst-case ε. SECRET.
+    """The RDP cost of given votes, by order and by query, and the worst-case ε. SECRET.
 
     Attributes:
         analysis: `tight` or `paper`.

@@ -307,7 +307,8 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
             of agreement; with 0 every run starts.
 
     Raises:
-        UnreachableError: the pass probability is smaller; the message says what would pass.
+        UnreachableError: labels pass the release test with a smaller probability than `least`;
+            the message names settings with which they would pass.
     """
     target = settings.tested
     if target is None or least == 0.0:

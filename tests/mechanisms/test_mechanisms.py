@@ -70,9 +70,12 @@ def test_weights_are_kept_exactly():
         ({"name": "lasso"}, "unknown mechanism 'lasso'; this tool knows "),
         ({"name": None}, "unknown mechanism None; this tool knows "),
         ({"name": ["gnmax"]}, "unknown mechanism ['gnmax']; this tool knows "),
-        ({"extra": 1}, "mechanism 'gnmax' is damaged: "),
-        ({"teachers": 0}, "mechanism 'gnmax' is damaged: `teachers` must be a whole number of"),
-        ({"sigma2": None}, "mechanism 'gnmax' is damaged: "),
+        ({"extra": 1}, "the parameters of mechanism 'gnmax' do not belong together: "),
+        (
+            {"teachers": 0},
+            "the parameters of mechanism 'gnmax' do not belong together: `teachers` must be a whole number of",
+        ),
+        ({"sigma2": None}, "the parameters of mechanism 'gnmax' do not belong together: "),
     ],
     ids=str,
 )

@@ -203,7 +203,7 @@ def labels_in(kind: LabelFormat) -> Replaces:
 
 
 def refuse_names(kind: LabelFormat) -> None:
-    """Raise UsageError if a format cannot store texts: without a list of classes labels are texts."""
+    """Raise UsageError if a format cannot store the names of classes as texts."""
     if not FORMATS[kind].texts:
         raise UsageError(
             f"{kind} cannot store names of classes that nobody listed before; give "

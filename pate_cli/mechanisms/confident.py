@@ -325,9 +325,9 @@ class ConfidentGNMax(ScoredMechanism):
         """Return the costs of the argmax, and the lattice that ties its score to v, or None.
 
         The lattice describes how a vote changes v and the score together. There is none in four
-        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that a row contains several
-        counts; the noise is so large that a vote moves the score by less than its error; or the
-        lattice would have too many columns.
+        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that
+        a row contains several counts; the noise is so large that a vote moves the score by less
+        than its error; or the lattice would have too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None

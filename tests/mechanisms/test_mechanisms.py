@@ -73,7 +73,7 @@ def test_weights_are_kept_exactly():
         ({"extra": 1}, "the parameters of mechanism 'gnmax' do not belong together: "),
         (
             {"teachers": 0},
-            "the parameters of mechanism 'gnmax' do not belong together: `teachers` must be a whole number of",
+            "the parameters of mechanism 'gnmax' do not belong together: `teachers` must be a ",
         ),
         ({"sigma2": None}, "the parameters of mechanism 'gnmax' do not belong together: "),
     ],

@@ -31,12 +31,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
 
 from beside import a_student
 from divergences import hockey_stick, renyi
 from graphs import neighbours_of
-from laws import gaussian_argmax_law, laplace_argmax_law
+from laws import checked_argmax_law, gaussian_argmax_law, laplace_argmax_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
@@ -112,16 +111,14 @@ BUILD: dict[str, Callable[..., ScoredMechanism]] = {
 }
 
 
-def law_after_a_test(mechanism, counts, score):
-    """log probabilities of no answer and of every class."""
-    margin = (score - mechanism.threshold) / mechanism.sigma1
-    answers = gaussian_argmax_law(counts, mechanism.sigma2)
-    return np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + answers])
+def law_after_a_test(m, counts, scores=None):
+    noise = {"sigma": m.sigma2, "sigma1": m.sigma1, "threshold": m.threshold}
+    return checked_argmax_law(counts, scores=scores, **noise)
 
 
 LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "gnmax": lambda m, counts: gaussian_argmax_law(counts, m.sigma2),
-    "confident": lambda m, counts: law_after_a_test(m, counts, counts.max(axis=1)),
+    "confident": law_after_a_test,
     "interactive": lambda m, counts: law_after_a_test(
         m, counts, (counts - m.most_votes * m.predictions).max(axis=1)
     ),

@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 import pate_cli as pate
 from audit.game import Game, Menu
 from graphs import Graph
-from laws import answers_law, gaussian_argmax_law
+from laws import checked_argmax_law, gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stopping import Beyond, log_growth
 from pate_cli.disclosure.settings import StopRule
@@ -80,7 +79,12 @@ def test_three_classes(mechanism, k):
         parameters |= {"threshold": 3.0, "sigma1": 4.0 * k}
     session = opened(mechanism, 4, parameters, classes=3)
     graph = Graph.of(4, 3, missing=4, teachers_per_record=k)
-    law = three_class_law(graph.histograms, mechanism, parameters)
+    if mechanism == "confident":
+        noise = {"threshold": parameters["threshold"], "sigma1": parameters["sigma1"]}
+        log_law = checked_argmax_law(graph.histograms, sigma=parameters["sigma2"], **noise)
+    else:
+        log_law = gaussian_argmax_law(graph.histograms, parameters["sigma2"])
+    law = np.exp(log_law)
     game = Game(law[graph.edges[:, 0]], law[graph.edges[:, 1]], session.rule)
     rule = session.rule
     if rule.beyond is not None:
@@ -89,13 +93,6 @@ def test_three_classes(mechanism, k):
         assert game.log_moment(rule.beyond.order) <= c * claimed
     some = game.some(every=7)
     assert some.delta(rule.epsilon) <= rule.delta
-
-
-def three_class_law(histograms, mechanism, parameters):
-    passes = np.ones(len(histograms))
-    if mechanism == "confident":
-        passes = ndtr((histograms.max(axis=1) - parameters["threshold"]) / parameters["sigma1"])
-    return answers_law(passes, np.exp(gaussian_argmax_law(histograms, parameters["sigma2"])))
 
 
 # What a union costs.

@@ -16,6 +16,7 @@ import pytest
 
 import pate_cli as pate
 import reports
+from divergences import exact_gaussian_delta, worst_pair
 from pate_cli.disclosure.explain import explanation_of
 from pate_cli.disclosure.figures import (
     best_guess,
@@ -69,14 +70,9 @@ def guessed(epsilon, delta, kind="worst-case"):
 @pytest.fixture(scope="module")
 def shift():
     """μ such that N(μ, 1) against N(0, 1) is (ε, δ) and no better."""
-    with mpmath.workdps(30):
-        epsilon, delta = mpmath.mpf(EPSILON), mpmath.mpf(DELTA)
-
-        def excess(mu):
-            beyond = mpmath.ncdf(-epsilon / mu - mu / 2)
-            return mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.exp(epsilon) * beyond - delta
-
-        return mpmath.findroot(excess, (0.3, 0.6), solver="anderson")
+    return mpmath.findroot(
+        lambda mu: exact_gaussian_delta(mu, EPSILON) - DELTA, (0.3, 0.6), solver="anderson"
+    )
 
 
 def test_delta_is_not_how_often_a_loss_is_above_epsilon(shift):
@@ -91,20 +87,13 @@ def test_delta_is_not_how_often_a_loss_is_above_epsilon(shift):
 # --- randomised response, with an answer that gives all away -------------------------------------
 
 
-def giving_away(epsilon, delta):
-    """The worst pair that is (ε, δ), [2, 4]: P[S] = e^ε P'[S] + δ on S = {0, 1}."""
-    likely = (1.0 - delta) / (1.0 + np.exp(-epsilon))
-    row = np.array([delta, likely, 1.0 - delta - likely, 0.0])
-    return np.stack([row, row[::-1]])
-
-
 def events(outcomes):
     return np.array(list(itertools.product((False, True), repeat=outcomes)))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_randomised_response_reaches_every_number(epsilon, delta):
-    law = giving_away(epsilon, delta)
+    law = np.stack(worst_pair(epsilon, delta))
     one, other = law @ events(4).T
     thousand = in_a_thousand_of(epsilon, delta)
     assert np.max(one - np.exp(epsilon) * other) == pytest.approx(delta)
@@ -131,9 +120,8 @@ def test_a_sanitized_bound_speaks_of_outcomes_with_so_small_an_epsilon():
     # A coin decides between (1, δ) that says so and (9, δ) that says so: the statement
     # released-epsilon holds, by brute force, and a reading of all outcomes would be false.
     epsilon, large, share = 1.0, 9.0, 0.3
-    law = np.hstack(
-        [share * giving_away(epsilon, DELTA), (1.0 - share) * giving_away(large, DELTA)]
-    )
+    small = share * np.stack(worst_pair(epsilon, DELTA))
+    law = np.hstack([small, (1.0 - share) * np.stack(worst_pair(large, DELTA))])
     every = events(8)
     for most, seen in ((epsilon, np.arange(8) < 4), (large, np.full(8, True))):
         one, other = law @ (every & seen).T

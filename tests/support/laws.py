@@ -22,9 +22,14 @@ def gaussian_argmax_law(histograms, sigma):
     return _argmax_law(n, log_weights, table)
 
 
-def checked_argmax_law(histograms, *, sigma, threshold, sigma1):
-    """log chances of no answer and of every label, [k, 1 + m], where n.max() + N(0, σ1²) < T."""
-    margin = (np.asarray(histograms).max(axis=1) - threshold) / sigma1
+def checked_argmax_law(histograms, *, sigma, threshold, sigma1, scores=None):
+    """log chances of no answer and of every label, [k, 1 + m].
+
+    There is no answer where a score, which is the largest count if none is given, is below T with
+    the noise N(0, σ1²).
+    """
+    scores = np.asarray(histograms).max(axis=1) if scores is None else scores
+    margin = (scores - threshold) / sigma1
     labels = gaussian_argmax_law(histograms, sigma) + log_ndtr(margin)[:, None]
     return np.column_stack([log_ndtr(-margin), labels])
 

@@ -145,7 +145,7 @@ def test_a_target_below_the_worst_case_is_tested(monkeypatch):
 def test_a_target_chooses_no_noise_for_few_votes():
     asked = {name: told for name, told in SAID.items() if name != "sigma2"}
     text = refusal(UsageError, pate.aggregate, VOTES, **asked, sigma2=5, target_epsilon=1.0)
-    assert text.endswith("with `votes_per_teacher` and a target, give `threshold` and `sigma1`")
+    assert text.endswith("give `threshold` and `sigma1`")
 
 
 def test_ledgers_of_few_votes_compose(tmp_path):

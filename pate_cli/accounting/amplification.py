@@ -14,7 +14,8 @@ Then for every event S and every ε' ≥ 0 with p > 0
 
 (THEORY.md, section 23, proves this and states the assumptions). Suppose that a release is (ε, δ)-DP
 if all votes of one teacher may change. Then the release is (ε', δ)-DP for one record of a teacher
-if x ≥ ε or p ≤ δ. The inequality holds for every single event, so it also applies to an ex-post ε.
+if x ≥ ε or p ≤ δ. The inequality with p and x is true for every event S, so it also applies to an
+ex-post ε.
 
 Training that is (ε0, δ0)-DP has p at most δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0})
 (Kairouz, Oh and Viswanath 2015, Theorem 2.1). If δ0 is 0,

@@ -2,9 +2,9 @@
 
 The RDP cost of a query is a function of its score, and a neighbour moves the score by at most a
 known amount. Scores are rounded to the cells (v, k) of a lattice. The row v is the number of votes
-for the plurality, or a cell of a real score, or 0 for mechanisms without this part of the score.
-The column k is a cell of a `ScoreGrid`. If a vote that changes v also changes the other part of the
-score, a second lattice describes what neighbours can change (`RivalColumns`).
+for the plurality, or a cell of a real score, or 0 for mechanisms whose cost does not depend on v.
+The column k is a cell of a `ScoreGrid`. If a vote that changes v also changes the column k, a
+second lattice describes what neighbours can change (`RivalColumns`).
 
 **The cost within a distance** (`costs_within`) is the profile of a release test. One vote moves a
 query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
@@ -257,7 +257,10 @@ class CostTable(ABC):
         return self.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return cells (v, k) as (row, column) of the lattice that neighbours move on."""
+        """Return the cells of `lattice` for cells (v, k) of scores, [cells, 2].
+
+        One vote moves a query by at most `lattice.stride` columns of `lattice`.
+        """
         return cells
 
     @property

@@ -1,15 +1,16 @@
 """The cost of replacing one voter who votes on few of many queries.
 
-Each voter has at most one vote on a query, and at most K votes on all queries. Replace one voter by
-another, and change no vote of any other voter. A query without a vote of either voter has the same
-output distribution for both vote files, so it costs nothing. A query is *moved* if both voters vote
-on it: a vote moves from one class to another. A query is *lone* if only one of them votes on it: a
-vote is added or removed (THEORY.md, section 21).
+Each voter has at most one vote on a query, and at most K votes on all queries. Let a new voter
+replace an old voter, and let no other voter change a vote. If neither the old nor the new voter
+votes on a query, its output has the same distribution for both vote files, so the query costs
+nothing. A query is *moved* if both the old and the new voter vote on it: a vote moves from one
+class to another. A query is *lone* if only the old or only the new voter votes on it: a vote is
+added or removed (THEORY.md, section 21).
 
 If a public list says who may vote on which query (`assigned`), at most K queries change, and each
 of them is charged as moved. If voters choose their queries, j queries are moved and l queries are
-lone, with 2j + l ≤ 2K. For a query of either kind three worst-case costs are known: w for the whole
-query, w1 for the test and w2 for an answer. Queries, which may be chosen after seeing earlier
+lone, with 2j + l ≤ 2K. For moved and for lone queries three worst-case costs are known: w for the
+whole query, w1 for the test and w2 for an answer. Queries, which may be chosen after seeing earlier
 answers, together cost at most
 
   max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
@@ -69,11 +70,13 @@ class FewVotes:
         return teachers if self.assigned else min(teachers * self.votes // queries, teachers)
 
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return all extreme cases: how many queries are moved and lone, and how many are answered.
+        """Return the extreme numbers of queries and answers that replacing one voter can change.
 
-        The results are (moved, lone, answers to moved, answers to lone), [cases] each. A cost that
-        is linear in these numbers is piecewise linear in the number of moved queries. So the cost
-        is largest at an end of the range, or where the slope changes.
+        A query is moved if a vote on it moves to another class, and lone if a vote is added or
+        removed. The results are the numbers of moved queries, of lone queries, of answers to moved
+        queries and of answers to lone queries, [cases] each. A cost that is linear in these four
+        numbers is piecewise linear in the number of moved queries. So the cost is largest at the
+        smallest or largest number of moved queries, or where the slope changes.
         """
         most = min(self.votes, queries)
         ends = [most, 0, 2 * most - queries, answers, 2 * most - answers]
@@ -97,7 +100,7 @@ Few: TypeAlias = FewVotes | None
 def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
     """Return how many queries and how many answers one voter can change at most.
 
-    A changed answer of a lone query counts as half an answer.
+    A changed answer counts as half an answer if a vote on its query is only added or removed.
     """
     if few is None:
         return queries, answers
@@ -105,10 +108,11 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
 
 
 def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
-    """Return which states contain the costliest queries, and how many of those each contains.
+    """Return the states of the K costliest queries, and how many of these queries each contains.
 
-    The number K of costliest queries is how many queries one voter can change. So the sum of their
-    costs bounds the cost of replacing one voter (THEORY.md, 26.4).
+    All queries in one state cost the same. K is how many queries one voter can change. So the sum
+    of the costs of the K costliest queries bounds the cost of replacing one voter (THEORY.md,
+    26.4).
 
     Args:
         few: on how many queries one voter votes.

@@ -4,7 +4,8 @@ The test passes with probability p(v) = Φ((v − T)/σ1), where v = max_j n_j, 
 at most 1. The Rényi divergence of two Bernoulli distributions with p and p' is convex in p' and 0
 at p' = p. So the worst neighbour has v' = v + 1 or v' = v − 1, whether or not v is a whole number.
 The code uses both neighbours even at v = 0 and v = τ, where one of them does not exist. The cost is
-exact. Near T it is about 2/π of the paper's λ/(2σ1²), and far from T it is much less.
+exact. Near T the cost of the test is about 2/π of the paper's λ/(2σ1²), and far from T the cost is
+much less.
 
 **A whole Confident query** is the test, followed by an argmax if the test passes. The output of the
 query is "no answer" or a label. By the chain rule, in which the cost of the test is exact, the RDP
@@ -43,8 +44,8 @@ class PassMoments:
     """The part of the threshold test in the cost of a query, for each neighbour and direction.
 
     Attributes:
-        excess: the excess moment J − 1 of the test alone, [4, *v.shape]: for v' = v − 1 and v' = v
-            + 1, forward and reverse.
+        excess: E_q[(p/q)^λ] − 1, the excess moment of the test alone, [4, *v.shape]: for v' = v − 1
+            and v' = v + 1, forward and reverse.
         log_weight: log p^λ p'^{1−λ} (forward) or log p'^λ p^{1−λ} (reverse) for the event that the
             test passes, [4, *v.shape].
         order: the Rényi order λ.
@@ -119,11 +120,11 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return bounds on A and on the derivative of e^A in v, for each piece of a cell.
+    """Return bounds on a term e^A of the moment of a test, for each piece of a range of v.
 
-    e^A is one term of the moment, as in `cell_moments`: that of an answer for sign 1, and that of
-    no answer for sign −1. The three results are an upper bound on A, and a lower and an upper bound
-    on the derivative of e^A, [..., pieces].
+    The term is that of an answer for sign 1, and that of no answer for sign −1 (`cell_moments`).
+    The three results are an upper bound on A, and a lower and an upper bound on the derivative of
+    e^A in v, [..., pieces].
     """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)

@@ -17,16 +17,17 @@ max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and
 it. Let F be the count of f, and o the other class of the pair. Within d votes the count of f is F +
 i with |i| ≤ d. Then o and the other classes lose at most l = d − i₋ votes and gain at most g = d −
 i₊ votes, where i₊ and i₋ are the positive and the negative part of i. So max(l, g) = d and i = l −
-g. Let S_{l,g} be the maximum of t_0 over l losses and g gains of o and the other classes, at the
-place of f moved by i (`conditional` explains places). Then
+g. Let S_{l,g} be the maximum of t_0 at the place of f moved by i, if o and the other classes lose
+at most l votes and gain at most g votes (`best_of_others` explains t_0 and places). Then
 
   u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
 
 where the maximum is over all l, g with max(l, g) = d, and over all (v, v') that are possible if f
 has F + i votes, o has between n_o − l and n_o + g votes, and the largest other count is between r −
 l and r + g. u_0 bounds the cost of the ordered pair. The bound of n' at d is at most the bound of n
-at d + 1. This is true for f = a, for f = b, and for the smaller of both bounds. It would not be
-true if f were always the larger class, because n and n' may have different larger classes.
+at d + 1 for f = a, for f = b, and for the smaller of the bounds with f = a and f = b. If f were
+always the larger class, the bound of n' at d might be above the bound of n at d + 1, because n and
+n' may have different larger classes.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class _Test:
     Two neighbours have the scores v = 0, …, τ and v' = v + step.
 
     Attributes:
-        excess: the excess moment J − 1 of the test alone for steps −1, 0, 1, [3, τ + 1].
+        excess: E_q[(p/q)^λ] − 1, the excess moment of the test alone, for steps −1, 0, 1, [3, τ +
+            1].
         weight: p^λ p'^{1−λ}, for the event that the test passes, [3, τ + 1].
         excess_over, weight_over: maxima of `excess` and `weight` over 2^level values from v on,
             [levels, 3, τ + 1].
@@ -162,7 +164,7 @@ def _over_stretches(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """Sides: a class f of a pair each, with the numbers that determine its moments.
+    """One class f of each of many pairs, with the numbers that determine the moments of the pair.
 
     Attributes:
         own: the count of f, [sides] (votes).
@@ -200,11 +202,12 @@ class _Sides:
 
 
 class _Spread:
-    """The expectations of S_{l,g}, computed from a cropped table for one l after the other.
+    """The means E_C S_{l,g} of the module, computed for one number l of losses after the other.
 
-    The rows of the table are gaps and its columns are places of f. If o or one of the other classes
-    loses a cell, the gap or the place rises by one; if one of them gains a cell, the gap or the
-    place falls by one.
+    The table begins as the part of t_0 that is needed. Its rows are gaps, the count of f minus the
+    count of o, and its columns are places of f, both in cells of 1/K vote. If o loses a cell, the
+    gap rises by one, and if o gains a cell, the gap falls by one. If C, the largest noisy count of
+    the other classes, loses or gains a cell, the place rises or falls by one.
     """
 
     def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
@@ -369,7 +372,7 @@ class _Reach:
     def lone(self, test: _Test, moment: Floats) -> Floats:
         """Return the largest excess moment of a query if f has a vote more or less, [sides, g].
 
-        There is no class o: it is one of the other classes.
+        No vote moves between f and a class o, so all classes except f are treated alike.
         """
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
@@ -391,7 +394,7 @@ class _TiedQuery:
     Attributes:
         lattice: the lattice of counts and of C.
         gives, takes, lone: t_0 from `best_of_others`.
-        balls: t_d of the argmax alone.
+        balls: the largest moments t_d of the argmax alone within distance d.
         test: the test.
         distances: the number of distances.
         enough: the largest excess moment that the argmax can have, whatever the votes are.
@@ -563,7 +566,7 @@ def tied_rdp(
 
     Returns:
         [distances, rows] in nats, non-decreasing in d, and at most λ/(2σ1²) + min(argmax_cap,
-        λ/σ2²). If λ(λ−1)/σ2² > 500, the result is equal to this largest number.
+        λ/σ2²). If λ(λ−1)/σ2² > 500, the result is λ/(2σ1²) + min(argmax_cap, λ/σ2²).
 
     Raises:
         ParameterError: the lattice is too large (`check_conditional_size`, `check_tied_size`).

@@ -7,10 +7,10 @@ Pr[M(n) ≠ i*].
 
 **Bound** (THEORY.md, section 5). a^λ b^{1−λ} is jointly convex and homogeneous in (a, b), so all
 outcomes except i* together contribute at most ∫ κ φ^λ φ_μ^{1−λ} to the moment. The outcome i*
-contributes (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. The sum of both is convex in κ. A κ that maximises
-the sum also maximises its linearisation, whose superlevel sets are the outside of an interval. So
-the worst κ is the indicator of two tails with probabilities q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ
-− 1, E = λ c μ² / 2:
+contributes (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. The sum of both contributions is convex in κ. A κ
+that maximises the sum of both contributions also maximises the linearisation of this sum, whose
+superlevel sets are the outside of an interval. So the worst κ is the indicator of two tails with
+probabilities q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
 
   forward  J = max_{q1} (1−q)^λ (1−Q)^{−c} + e^E [Φ(z1 + cμ) + Φ(z2 − cμ)],
   reverse  J = max_{q1} (1−Q)^λ (1−q)^{−c} + e^E [Φ(z1 − λμ) + Φ(z2 + λμ)],
@@ -216,9 +216,9 @@ def _climbed(
 ) -> Floats:
     """Return lower bounds on local maxima of many functions, by probes at vertices of parabolas.
 
-    If the vertices do not make the longer cell shorter, the cell is cut by golden section
-    (Chandrupatla, An efficient quadratic fit-sectioning algorithm for minimization without
-    derivatives, 1998).
+    If the vertices do not make the longer of the two intervals between the points x shorter, this
+    interval is cut by golden section (Chandrupatla, An efficient quadratic fit-sectioning algorithm
+    for minimization without derivatives, 1998).
 
     Args:
         at: evaluates the functions with the given indices at the given points.

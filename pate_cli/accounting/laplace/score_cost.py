@@ -132,9 +132,9 @@ def randomised_response_rdp(*, epsilon: float, orders: ArrayLike) -> Floats:
 def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
     """Return the logs of (1 − q, k_a a, k_b b) and of (1 − Q, k_a b, k_b a), [3, ...] each.
 
-    These are the probabilities of the three outcomes of the mechanism that attains the bound.
-    `log_odds` is log a/b, which is ε0 or −ε0. Let r = b/a. If q < a, then k_b = 0 and Q = q r.
-    Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
+    The two results are log probabilities of the three outcomes of the mechanism that attains the
+    bound, for the votes and for a neighbour. `log_odds` is log a/b, which is ε0 or −ε0. Let r =
+    b/a. If q < a, then k_b = 0 and Q = q r. Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
     """
     log_q = np.where(score <= 0.0, score - LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
     log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - LOG_2)

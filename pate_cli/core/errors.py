@@ -23,12 +23,12 @@ def quoted(value: object) -> str:
 
 
 def shortened(text: str, most: int = _LONGEST_NAME) -> str:
-    """Return a text with at most `most` characters; a longer text loses its middle.
+    """Return a text on one line of at most `most` characters; a longer text loses its middle.
 
     Credentials are removed before the text is shortened, because later `withheld` could not find
     where a password ends.
     """
-    text, tail = withheld(text), most // 3
+    text, tail = printable(withheld(text)), most // 3
     return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pate_cli.core.errors import PateError, quoted, withheld, without_credentials
+from pate_cli.core.errors import PateError, quoted, shortened, withheld, without_credentials
 
 KEPT = [
     "labels.csv",
@@ -74,3 +74,9 @@ def test_a_long_text_takes_no_long_time():
         without_credentials(text)
         withheld(text)
     assert time.perf_counter() - began < 10.0
+
+
+def test_a_shortened_text_is_short_when_its_line_breaks_are_written_out():
+    text = shortened("\n" * 500, 200)
+    assert len(text) <= 200
+    assert text.startswith("\\n\\n")

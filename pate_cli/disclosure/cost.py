@@ -7,8 +7,8 @@ that others state.
 
 k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ) at every
 order λ, where the w's are worst-case costs of one query. The cost along any sequence of answers and
-refusals stays below both numbers. So composition may be adaptive, and a run may stop at its cap on
-answers. Curves are turned into an ε by the best of three routes:
+refusals stays below k1·w12(λ), and below k1·w1(λ) + k2·w2(λ). So composition may be adaptive, and a
+run may stop at its cap on answers. Curves are turned into an ε by the best of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
 - `gaussian-dp`: μ-GDP (Gaussian differential privacy) with μ² = Σ k1/σ1² + 2 k2/σ2², as if all
@@ -16,8 +16,8 @@ answers. Curves are turned into an ε by the best of three routes:
   draws.
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
-If the owner of another mechanism states an ε, the last two routes add this ε. Section 20.1 of
-THEORY.md explains how curves and pairs compose.
+If the owner of another mechanism states an ε, the routes `gaussian-dp` and `pure-dp` add this ε.
+Section 20.1 of THEORY.md explains how curves and pairs compose.
 """
 
 from __future__ import annotations
@@ -117,11 +117,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Pair(Figure):
-    """The (ε, δ) of a part without a curve; for a tested target, the (ε, δ) of labels that pass.
+    """The (ε, δ) of a run, or of a cost that others state, without an RDP curve.
+
+    The (ε, δ) of a run with a tested target is that of labels that pass.
 
     Attributes:
-        came: for a tested target, the ε that the run cost in the end, nats; None for any other
-            part, whose ε is fixed beforehand.
+        came: for a tested target, the ε that the run cost in the end, nats; None without a tested
+            target, because ε is then fixed beforehand.
     """
 
     came: float | None = None
@@ -191,7 +193,7 @@ class Cost:
 
         Raises:
             UnreachableError: δ is smaller than the sum of the δ's of all answers.
-            LedgerError: the mechanism has no cost of its own.
+            LedgerError: pate cannot compute the cost of this mechanism.
         """
         if isinstance(mechanism, ScoredMechanism):
             return cls(delta, (Rows(mechanism, queries, answers, few),))
@@ -293,8 +295,9 @@ class Cost:
     def least_delta(self) -> float:
         """Return the smallest δ at which floating-point noise allows to convert these curves.
 
-        This δ grows with ε. The ε of the curves takes time, so it is computed only if δ is too
-        small for the largest possible ε. A curve that others state has a smallest δ of its own.
+        The smallest δ grows with ε. Computing the ε of the curves takes time, so this is only done
+        if `delta` is below the smallest δ of the largest possible ε. A curve that others state has
+        a smallest δ of its own.
         """
 
         def at(epsilon: float) -> float:
@@ -383,8 +386,8 @@ class _Curve:
     """RDP curve of a cost, computed at few orders, because each order takes time.
 
     The ε from any order is an upper bound. Costs of labels grow about linearly with the order, so
-    each computed cost shows where the best order is. A poor guess makes ε larger than necessary,
-    and has no other effect.
+    each computed cost shows where the best order is. A poor guess of the best order makes ε
+    larger than necessary, and has no other effect.
     """
 
     def __init__(self, cost: Cost) -> None:

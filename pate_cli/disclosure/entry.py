@@ -4,8 +4,9 @@ A record lies beside its votes unless the user names another record. In the user
 `pate` notes for each record where it was last seen, and how long it was. By these notes, a run
 finds the record of votes that were moved, copied or linked. A run also notices if a record is gone
 or was rolled back while its votes remain. The notes are files of mode 0600, under a quick
-fingerprint of the votes; nothing public contains a hash of votes. The notes help users who forget,
-and prove nothing: if the folder cannot be read or written, runs go on without notes.
+fingerprint of the votes; nothing public contains a hash of votes. The notes only help users
+who forget that votes have a record. If the folder cannot be read or written, runs go on without
+notes.
 
 Votes have one record. If the user names another record, this record takes over all runs of the old
 record. The old record then names the new record, and accepts no further run.
@@ -160,7 +161,8 @@ class RecordPlace:
 
         Args:
             told: the file of the record that the user named; None if the user named none.
-            known: other files that may be records of these teachers; a new record gets the first.
+            known: other files that may be records of these teachers; if there is no record yet and
+                the user named none, the new record is the first of these files.
             keys: fingerprints of the votes. SECRET.
             votes: the holder's name for the votes.
             together: whether the user states that all these records are of the same teachers, so
@@ -218,7 +220,8 @@ class RecordPlace:
     def joined(self) -> str | None:
         """Return a phrase about which records are taken over, or which record a run joins.
 
-        None if no record is taken over and the user named the record, or the record is new.
+        The result is None without a record. If no record is taken over, the result is also None for
+        a record that is new or that the user named.
         """
         if self.file is None:
             return None
@@ -633,7 +636,7 @@ class Entry:
             self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:
-        """Return whether the record has the run; if so, add a note to an error that says so."""
+        """Return whether the record has the run; if it has, a note on the error states its cost."""
         file, run = self._place.file, self._run
         if file is None or run is None:
             return False

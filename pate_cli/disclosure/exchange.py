@@ -1,7 +1,8 @@
 """The data-independent guarantee of a report, in forms for other accountants.
 
-`rdp_curve` and `dp_event` compute it from the public parameters of a report, without votes. On the
-command line, the option `--export-rdp` of `explain` writes the curve. The guarantee has two forms:
+`rdp_curve` and `dp_event` compute this guarantee without votes, from the public parameters of a
+report. On the command line, the option `--export-rdp` of `explain` writes the curve. The guarantee
+has two forms:
 
 - A *Rényi curve*, in the form in which others state costs (`disclosure.external`). The cost at an
   order is the largest cost of any votes. If the method of `data_independent` is `renyi`, the
@@ -72,7 +73,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     Returns:
         Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
         six digits. The bounds are valid for one teacher whose votes change in any way, whether one
-        of its records is replaced, added or removed. For several rounds they are valid if all
+        of its records is replaced, added or removed. For several rounds the bounds are valid if all
         rounds were fixed beforehand.
 
     Raises:

@@ -140,7 +140,7 @@ class Explanation(Result):
             super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which existing file `force` may replace: a page, or a result of this kind."""
+        """Return which file `save` may replace with `force`: a page, or else an explanation."""
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:

@@ -73,12 +73,12 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
     Args:
         epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0.
-        kind: the kind of ε, as in `Report.epsilon_kind`. If it is `refusal`, the bound is about
-            somebody who sees that the release test failed. If it is `upper`, the bound is about
-            releases whose sanitized ε is at most this ε: if a is the probability of such a release,
+        kind: the kind of ε, as in `Report.epsilon_kind`. For `refusal`, the bound is about somebody
+            who sees that the release test failed. For `upper`, the bound is about releases whose
+            sanitized ε is at most `epsilon`: if a is the probability of such a release,
             (e^ε a + δ)/(1 + e^ε) bounds the probability that such a release occurs and a guess is
-            right. This follows from the statement released-epsilon, applied to the two vote files
-            in either order.
+            right. For `upper`, the bound follows from the report's statement `released-epsilon`,
+            applied to two neighbouring vote files in either order.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

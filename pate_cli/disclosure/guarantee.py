@@ -1,7 +1,7 @@
 """The guarantee in words: who is protected, what is guaranteed, and what ε means.
 
-All sentences of a report follow from its facts and numbers. `verify` computes them again, so nobody
-can change a sentence unnoticed. The sentences are in sentences.ini.
+All sentences of a report follow from its facts and numbers. `verify` computes all sentences again,
+so nobody can change a sentence unnoticed. The sentences are in sentences.ini.
 """
 
 from __future__ import annotations
@@ -336,9 +336,10 @@ def _warnings(report: Report) -> Iterator[str]:
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     """Yield warnings about settings that make labels useless or δ too large, by public numbers.
 
-    A query on which all votes agree is the best possible query. If even its label is closer to a
-    random guess than to certainty, all labels are little more than noise. If even teachers who all
-    agree are unlikely to overrule a guess of the prior, labels are little more than these guesses.
+    A query on which all votes agree is the best possible query. If even the label of such a query
+    is closer to a random guess than to certainty, all labels are little more than noise. If even
+    teachers who all agree are unlikely to overrule a guess of the prior, labels are little more
+    than these guesses.
     """
     # If groups of teachers have different weights, `teachers` is the number of their votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight

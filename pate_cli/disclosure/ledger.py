@@ -237,8 +237,8 @@ def sanitized_epsilon(
         plan: the parameters of the draw, which were fixed before any vote was read.
         noise: the source of the draw.
         earlier: the plans of earlier draws from these rounds; their cost is added.
-        external: costs of other mechanisms on the training records. These costs are public, so
-            they are added after the draw: the noise of the draw only has to hide the votes.
+        external: costs of other mechanisms on the training records. These public costs are added
+            after the draw, because the noise of the draw only has to hide the votes.
 
     Raises:
         LedgerError: the ledger has no cost at the plan's order.

@@ -246,8 +246,8 @@ def draw_plan(
     """Draw answers against ε, for the teachers of a plan and for other numbers of teachers. Public.
 
     Args:
-        found: the Plan, whose ε and answers are marked. A band shows its levels of agreement, and
-            lines show the middle level.
+        found: the Plan, whose ε and answers are marked. A band shows the Plan's levels of
+            agreement, and lines show the middle level.
         points: for each point, the number of teachers, ε, and the expected answers at each level of
             agreement.
         axes: where to draw; new ones if left out.

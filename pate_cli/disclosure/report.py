@@ -261,12 +261,13 @@ class Report(ReportFacts, Result):
         False
         >>> done.report.save("report.json")
 
-    A report has the fields of `ReportFacts`. The following fields are computed from them.
+    A report has the fields of `ReportFacts`, and fields that are computed from those of
+    `ReportFacts`.
 
     Attributes:
         private: whether noise was unpredictable; noise from a seed gives no guarantee.
         sound: whether ε is a valid bound. An ε from the `paper` analysis is no valid bound, and
-            `unsettled` has other reasons why ε is none.
+            `unsettled` has other reasons why ε is not valid.
         epsilon, delta: the stated ε, in nats and rounded up to 4 decimals, and its δ.
         epsilon_kind: the kind of ε: `target` (labels that passed its release test), `refusal`
             (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
@@ -284,9 +285,9 @@ class Report(ReportFacts, Result):
             the teachers' training was.
         crosscheck: the ε of textbook accountants for the labels alone; None in a total.
         groups: groups of teachers that count differently, each with its ε, at most the stated one.
-        unsettled: reasons why ε is no valid bound. `classes` or `queries` were read from the votes;
-            `draws`: the cost of earlier draws may be missing; `inputs`: an input of `release` does
-            not verify.
+        unsettled: reasons why ε is no valid bound: `classes` or `queries` (this number was read
+            from the votes), `draws` (the cost of earlier draws may be missing), `inputs` (an input
+            of `release` does not verify).
         warnings: warnings for the reader.
     """
 
@@ -317,7 +318,7 @@ class Report(ReportFacts, Result):
 
     @property
     def label_set(self) -> LabelSet | None:
-        """Return the labels that a query may have, if all rounds agree on several; else None."""
+        """Return the labels that a query may have; None if it has one label or rounds differ."""
         found = {done.label_set for done in self.rounds}
         return found.pop() if len(found) == 1 else None
 

@@ -1,7 +1,8 @@
 """Runs in the form of records and reports, their total cost, and budgets.
 
-All of this is public and contains nothing of the votes. The cost of a run follows from its other
-fields. Records also state the cost, for their readers, and `verify` computes it again.
+Runs, total costs and budgets are public and contain nothing of the votes. The cost of a run follows
+from its other fields. Records also state the cost, for their readers, and `verify` computes it
+again.
 
 The cost of several runs together depends on how the runs were chosen (THEORY.md, section 15):
 
@@ -10,11 +11,11 @@ The cost of several runs together depends on how the runs were chosen (THEORY.md
   seeing results, a game with randomised response reaches 1.4 times the stated δ. So budgets do not
   use `total_of`.
 - *However chosen*: the sums of every run's own ε and δ, or the Rényi filter of a budget, are valid
-  even if later runs depend on earlier results (section 15.2). So budgets admit runs by these sums
-  or by a filter.
+  even if later runs depend on earlier results (section 15.2). So budgets admit runs by sums of ε
+  and δ, or by a Rényi filter.
 
 If the holder declares that no person's data reached two ensembles, the costs of these ensembles do
-not add up. Every total, sum and budget is then for the person with the largest cost (section 15.4).
+not add up. So every total, sum and budget is for the person with the largest cost (section 15.4).
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ from pate_cli.files.document import SPARING
 class RunKind(enum.StrEnum):
     """How a run is charged.
 
-    The cost of labels is their worst case, the (ε, δ) of a tested target, a composition, or the
-    rule of a session. A release is a draw from ledgers, and others state an external cost.
+    A run of labels is charged its worst case, the (ε, δ) of its tested target, the (ε, δ) of a
+    composition, or the cost that the rule of its session states. A release is charged the cost of
+    its draw from ledgers. An external entry is charged the cost that others state,
+    converted to one replaced record.
     """
 
     WORST_CASE = "worst-case"
@@ -162,7 +165,8 @@ class Budget:
         """Return the (ε, δ) that is left of the budget, both at least 0 and rounded down.
 
         The budget admits a run that costs no more than the returned (ε, δ). When a run begins, what
-        is left never grows. It may grow when a run ends and has cost less than it could have cost.
+        is left never grows. What is left may grow when a run ends and has cost less than it
+        could have cost.
         """
         rounding = Context(prec=DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -343,7 +347,7 @@ class Run:
 
     @property
     def done(self) -> Round | None:
-        """Return the settings of the run with its number of answers; None for no run of labels."""
+        """Return the run's settings and number of answers; None if it is not a run of labels."""
         if self.settings is None:
             return None
         return Round.of(self.settings, id=self.round or self.id, answers=self.answers or 0)

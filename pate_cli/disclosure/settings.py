@@ -215,7 +215,7 @@ class Training:
         return None if epsilon is None else cls(float(epsilon), float(delta or 0.0))
 
     def __or__(self, other: Training) -> Training:
-        """Return the larger ε0 and δ0 of two, which are true of the teachers of both."""
+        """Return a training with the larger ε0 and δ0 of two, valid for the teachers of both."""
         return Training(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
     def amplified(self, epsilon: float, delta: float) -> float:
@@ -231,7 +231,8 @@ class Training:
     def bearable(self, record_epsilon: float, delta: float) -> float:
         """Return the largest ε for a teacher at which a training record has at most this ε, nats.
 
-        The result is infinite if a training record has less at every ε for a teacher.
+        The result is infinite if a training record has at most `record_epsilon` whatever the ε for
+        a teacher is.
         """
         told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
         return release_epsilon(record_epsilon, delta=delta, **told)
@@ -264,8 +265,8 @@ class Settings:
             drawn; None if the run keeps no costs and draws no ε.
         read_off: facts that should be public but were read from the votes.
         groups: the groups of the teachers; empty if all teachers count alike.
-        label_set: the labels that a query may have, if it may have several; rows and answers are
-            then pairs of a query and a label. None if a query has one label.
+        label_set: the labels that a query may have; None if a query has one label. If a query may
+            have several labels, rows and answers are pairs of a query and a label.
         prior: the public prior, whose guesses have votes, too; None without a prior.
         rule: when a session ends; None for a run.
         training: how private the training of each teacher was; None if nobody states it.

@@ -235,7 +235,7 @@ def checks_of(
 def false_in(checks: Iterable[Check]) -> list[Check]:
     """Return the failed checks of a report that contradicts itself or what came with it.
 
-    The check of the promise is not among them: it also fails if an honest report promises nothing.
+    The check `promise` is left out, because it also fails if an honest report promises nothing.
     """
     return [check for check in checks if check.outcome == FAILED and check.name != PROMISE]
 
@@ -293,7 +293,7 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
 
 
 def _secret(report: Report) -> Iterator[Check]:
-    """Yield one open check for each kind of fact that nobody can check without secrets."""
+    """Yield a check `not checkable` for each kind of fact that nobody can check without secrets."""
     stated = {
         each.metadata[CHECKED]
         for each in fields(ReportFacts)
@@ -518,8 +518,8 @@ def check_size(rounds: Iterable[Settings]) -> None:
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield the contradictions between a record and a report, and the runs that the report omits.
 
-    A report about no single run must list all runs that began before the report, or before a run
-    that the report lists.
+    If the record has the run of the report, the report must list all runs before this run. Any
+    other report must list all runs that began before the report, or before a run that it lists.
     """
     told, known = report.runs, {run.id: run for run in record.runs}
     if not told:
@@ -582,7 +582,7 @@ def same_cost(run: Run, other: Run) -> bool:
 def computed_anew(report: Report) -> tuple[Run, ...]:
     """Return the runs that a report lists, with their costs computed again from other fields.
 
-    The report may be about one of these runs. The facts of the report give this run.
+    If the report is about one of the listed runs, this run is made from the facts of the report.
 
     Raises:
         ReportError: a listed run has the name of the report, but the report covers several runs.

@@ -17,8 +17,9 @@ separate, and secret.
 it, or on the other tokens in the call. So a teacher on another machine, which may only know its
 likeliest tokens, uses equal clocks. A random number w of 64 bits makes the clock −log(1 − u) with
 u = (w + ½)·2^-64. The possible clocks are closest together near 0, where the first clock rings. The
-number w of token j is at place j mod 256 of block ⌊j/256⌋. If the token is a text, its number has a
-block of its own:
+numbers w are made by SHAKE-256 in blocks of 256 numbers, and the number of token j is at place
+j mod 256 of block ⌊j/256⌋. A token that is a text has a block with a single number. A block of 256
+numbers and the block of a text are:
 
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
@@ -158,7 +159,7 @@ def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
     """Return a mapping whose tokens and numbers have Python's own types.
 
     Raises:
-        ParameterError: it is no mapping from tokens to numbers.
+        ParameterError: `mapping` is empty, or does not map tokens to numbers.
     """
     if not isinstance(mapping, Mapping) or not mapping:
         raise ParameterError(f"row {row} must be a mapping with at least one token")

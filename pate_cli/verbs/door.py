@@ -47,8 +47,8 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
     paragraph about each parameter.
 
     Args:
-        work: module and name of the function for the work, such as `reports.record_cost`. This
-            function gets one mapping with all parameters by name.
+        work: module and name of the function for the work, such as `reports.record_cost`;
+            the function gets one mapping with all parameters by name.
 
     Raises:
         UsageError: the verb does not have a keyword of the call; the message names the nearest one.

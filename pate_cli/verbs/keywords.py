@@ -58,7 +58,8 @@ class Kind:
     def takes(self, value: object) -> bool:
         """Return whether a value has the type.
 
-        True and False are not numbers. A whole number is no real number if no float is so large.
+        True and False are not numbers. A whole number beyond the range of floats is not taken for
+        a real number.
         """
         if isinstance(value, bool):
             return self.type is bool

@@ -58,8 +58,8 @@ def _inputs(
 
     Args:
         given: objects and names of files.
-        unverified: whether to accept inputs that fail verification. The runs of these inputs then
-            have no guarantee, and the record says so.
+        unverified: whether to accept inputs that fail verification. The record says that the runs
+            of an input that fails verification have no guarantee.
 
     Raises:
         MismatchError: an input fails verification, or two inputs contradict each other.
@@ -220,7 +220,7 @@ def released(asked: Mapping[str, Any]) -> Released:
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the place of the record: the named one, a given one, or that of the ledgers' runs."""
+    """Return the place of the record: a named record, an input, or the record of the ledgers."""
     record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
@@ -284,7 +284,7 @@ def _of_rounds(
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Return the facts with all earlier draws, and with a new sanitized ε if they have a plan."""
+    """Return facts with earlier draws of a sanitized ε, and with a new one if it is planned."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
@@ -300,7 +300,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
-    """Return external parts as runs of a record; two equal parts are one run."""
+    """Return costs that others state as runs of a record; two equal statements are one run."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
     runs = (
         Run.of(

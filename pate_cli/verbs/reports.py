@@ -40,8 +40,8 @@ class RecordCost(Result):
         total: the cost of all runs together; None if there are no runs yet.
         budget: the budget in the call; without it, the budget of the last run that had a budget,
             or None.
-        running: (ε, δ) of no run, of the first run, of the first two runs and so on. These numbers
-            are valid even if later runs were chosen after seeing earlier results.
+        running: (ε, δ) of no run, of the first run, of the first two runs and so on; each (ε, δ) is
+            valid even if later runs were chosen after seeing earlier results.
         reports: one check per report that was given; None if no reports were given.
     """
 

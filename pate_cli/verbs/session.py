@@ -86,7 +86,8 @@ class Ask:
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
         by_teacher: True if a list has one vote per teacher; False if it has one count per class.
-            With None, a list has votes if it contains texts or None, else counts.
+            If `by_teacher` is None, a list that contains texts or None has votes, and any other
+            list has counts.
     """
 
     votes: Votes
@@ -119,15 +120,15 @@ class Session:
 
     If you open a session again with equal settings, it goes on where it stopped. A query with an
     `id` that was asked before gets the earlier answer. The session answers at least `remaining`
-    more queries, each with a label or with None. If many of these answers are None, it may answer
-    more queries. After the end of the session, `ask` raises `BudgetSpent`.
+    more queries, each with a label or with None. If many queries get no label, the session may
+    answer more than `remaining` queries. After the end of the session, `ask` raises `BudgetSpent`.
 
     Attributes:
         mechanism: the aggregator; public.
         rule: the rule that ends the session, with the total cost; public.
         answers: how many queries got a label.
         unmatched: votes since the session was opened that are not names of classes. SECRET: only
-            the person who gives the votes to `ask` may see them.
+            the person who gives the votes to `ask` may see unmatched votes.
     """
 
     @opened_by(signatures.session)
@@ -502,7 +503,7 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
 
     Raises:
         UsageError: neither the number nor the list is given.
-        ParameterError: the two differ, or the number is not a whole number >= 1.
+        ParameterError: the number is not the length of the list, or is not a whole number >= 1.
     """
     count = said if known is None else len(known)
     if count is None:

@@ -24,8 +24,8 @@ def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> 
     Args:
         session: the session that answers the queries.
         source: a binary stream with one query per line.
-        strict: whether to end at the first line that is not a query. If not, the answer to this
-            line is an error, and the session goes on.
+        strict: whether to end at the first line that is not a query. If False, a line that is
+            not a query gets an error as its answer, and the session goes on.
 
     Raises:
         BudgetSpent: the session has ended; it answered as many queries as it could.

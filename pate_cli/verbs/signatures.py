@@ -1,8 +1,9 @@
 """The signatures and docstrings of the library's verbs.
 
-A verb checks its arguments (`door`) and calls the function that does the work. The decorator names
-this function, which is imported only when the verb is called, because help and completion only need
-signatures. help.ini says what the parameters of all verbs mean.
+A verb checks its arguments (`door`) and calls the function that does the work. The decorator
+`verb` names the function that does the work, which is imported only when the verb is called,
+because help and completion only need signatures. help.ini says what the parameters of all verbs
+mean.
 """
 
 from __future__ import annotations

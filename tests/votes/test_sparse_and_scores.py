@@ -185,7 +185,7 @@ def test_a_teacher_with_nan_alone_is_missing(scores):
     [
         ((3, 5, 4), {}, "5 teachers and 3 queries"),
         ((3, 5, 4), {"teachers": 3}, "transposed"),
-        ((9, 5, 4), {"teachers": 6}, "has 5 teachers, not 6"),
+        ((9, 5, 4), {"teachers": 6}, "has 5 teachers, but `teachers` is 6"),
         ((9, 5, 4), {"classes": 5}, "has 4 classes, but `classes` is 5"),
         ((9, 5, 1), {}, "one class only"),
         ((9, 5, 0), {}, "none empty"),

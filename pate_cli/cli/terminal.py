@@ -51,7 +51,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def exit_code(interruption: BaseException | None) -> int:
-    """Return the exit code after an interruption; without a number it counts as Ctrl-C."""
+    """Return the exit code after an interruption by a signal; None is treated like Ctrl-C."""
     return 128 + getattr(interruption, "number", signal.SIGINT)
 
 

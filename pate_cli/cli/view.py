@@ -75,8 +75,8 @@ def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
 def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
     """Open the votes, and store them in `asked` in place of their name and reading options.
 
-    On a terminal, the function also prints which votes are missing votes. This text depends on the
-    votes. It is not printed elsewhere, because a file or a log may show it to others.
+    If messages go to a terminal, the function also prints which votes match no label name. Lines
+    that depend on the votes are not written to a file or a log, which others may read.
     """
     from pate_cli.mechanisms import mechanism_class
     from pate_cli.verbs.request import reading

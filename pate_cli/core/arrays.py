@@ -52,7 +52,7 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
     """Return each value, or each slice along an axis, once and in ascending order.
 
     The code asks `np.unique` for counts only because numpy imports masked arrays without
-    `return_counts`. That import takes a twentieth of the time of a short run.
+    `return_counts`, which takes a twentieth of the time of a short run.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 

@@ -1,6 +1,6 @@
 """Convert between arrays of Arrow and numpy without importing pandas.
 
-The functions of pyarrow import pandas if it is installed. This import takes longer than that of
+The functions of pyarrow import pandas if it is installed, which takes longer than the import of
 numpy.
 """
 

@@ -38,27 +38,28 @@ If the ideal run has a guarantee (eps, delta), the actual run has the guarantee
   draw. The change of log F is at most this distance times the hazard rate, which is at most |x| + 1
   <= 10.2 for the normal and 1 for Laplace. So eta is about 2^-53 (500 + 10 tau/sigma). For ten
   thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8. A published eps is rounded up
-  to four decimals. Beside this, 1e-8 is negligible, and it is not added.
-- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. Its eta
-  is below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws is the largest
-  (`place_from_words`). The probabilities of this choice are wrong by a factor of at most 1 ± s
-  2^-64. So the choice adds to eta, but not to cells. THEORY.md, section 24.2, derives both numbers.
+  to four decimals. Compared with this rounding, 1e-8 is negligible, so 2 N eta is not added to eps.
+- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. The eta
+  of this draw is below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws is
+  the largest (`place_from_words`). The probabilities of this choice are wrong by a factor of at
+  most 1 ± s 2^-64. So the choice adds to eta, but not to cells. THEORY.md, section 24.2, proves the
+  bounds on this eta and on the choice.
 - *a published epsilon* is a multiple of 1e-4. Each multiple stands for an interval of the draw, and
   an event may be any set of these intervals. The number of intervals depends on the standard
   deviation of the draw, which is secret. So the draw is made from two words
   (`fine_normal_from_words`) and has cells of 2^-128. Then 2^63 intervals with two cells each add
   only one `CELL`. `smallest_delta` has room for `RELEASES` published epsilons. Round-off moves the
   ends of an interval by at most 2^-49 M, where M is the size of the terms that are added, in nats.
-  It changes the probability of an interval by a share of at most 1e-8 M, because no published
-  epsilon has a standard deviation below `NARROWEST`. If the standard deviation is 0.001 nats or
-  more, this share is at most 2e-10 M. The proof is in THEORY.md, section 24.4.
+  Round-off changes the probability of an interval by a share of at most 1e-8 M, because no
+  published epsilon has a standard deviation below `NARROWEST`. If the standard deviation is 0.001
+  nats or more, this share is at most 2e-10 M. The proof is in THEORY.md, section 24.4.
 
 The error that cells add to delta is *not* negligible if delta is small. `smallest_delta` is ten
-times the error by cells. This error depends on eps: the code takes the worst-case eps of the labels
-plus one, which leaves room for a sanitized draw, but at most 10. Runs with a smaller delta are
-refused. So up to eps = 10, the delta of a report is too small by at most a tenth, and usually by
-far less. If eps is above 10, delta is too small by at most e^(eps - 10) tenths, but such an eps
-protects hardly anybody.
+times the error by cells. The error by cells depends on eps. For this error, the code takes eps to
+be the worst-case eps of the labels plus one, which leaves room for a sanitized draw. If this sum is
+above 10, the code takes 10 instead. Runs with a smaller delta are refused. So up to eps = 10, the
+delta of a report is too small by at most a tenth, and usually by far less. If eps is above 10,
+delta is too small by at most e^(eps - 10) tenths, but such an eps protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") finds the count in the *released* value count + noise,
@@ -77,10 +78,10 @@ from i·(draws per row) on. So the noise of a row only depends on the key and on
 row. Parallel, distributed and sequential runs with the same key give the same labels, and a task
 that is repeated publishes no second answer. A new key is 256 bits from the operating system's
 generator. The key is never written to a file, except to a checkpoint that only its owner can read.
-It is lost when the run ends. The guarantees are those of a run with truly random words, against
-everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. The operating
-system's own generator, a stream cipher, would need a similar assumption. SHAKE-256 is in the
-standard library and gives 40 million words per second on one core, which is a quarter of a
+The key is lost when the run ends. The guarantees are those of a run with truly random words,
+against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. The
+operating system's own generator, a stream cipher, would need a similar assumption. SHAKE-256 is in
+the standard library and gives 40 million words per second on one core, which is a quarter of a
 microsecond for a row of ten classes. AES in counter mode would be faster, but needs one more
 package. Philox and similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per
 call, at a fifth of the speed.
@@ -216,7 +217,7 @@ class RunKey:
 
     @property
     def private(self) -> bool:
-        """Return whether the draws are unpredictable; a report made with False must say so."""
+        """Return whether the draws are unpredictable; if not, the report must say so."""
         return self.seed is None
 
     def rows(self, first: int, draws: int) -> Noise:
@@ -300,7 +301,7 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 
     Args:
         draws: how many numbers are drawn for labels, ≥ 0.
-        cell: the largest error of a tail probability of such a draw, at least CELL.
+        cell: the largest error of a tail probability of a draw for labels, at least CELL.
         epsilon: the ε of everything that is released, nats; an ε above 10 is replaced by 10.
     """
     most = math.exp(min(epsilon, LARGEST_EPSILON))

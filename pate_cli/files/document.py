@@ -83,7 +83,7 @@ class Form:
     version: int
 
     def text(self, value: Any) -> str:
-        """Return a dataclass as the text of such a file; floats are stored without any loss."""
+        """Return the text of a secret file that stores a dataclass; floats lose no digits."""
         head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
@@ -147,7 +147,7 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
     Args:
         text: the text.
         refusal: makes the error if the text is refused.
-        most: the largest size of such a file, in bytes.
+        most: the largest size that the text may have, in bytes.
     """
 
     def whole(digits: str) -> int:

@@ -52,8 +52,8 @@ class Outputs:
             ...  # Private work is done, and its results are written.
         out.write("report.json", report)
 
-    An output never replaces a file that the command reads, or a file of another kind (`protected`).
-    This is true even with `force`, for other names of the file, and for open descriptors.
+    Even with `force`, an output never replaces a file that the command reads, or a file of another
+    kind (`protected`). A file that is read is recognised by all its names and by open descriptors.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -215,7 +215,8 @@ class Output(ABC):
         turn: 0 for files and objects, which appear first; 1 for streams.
         draft: the content so far; an empty file before `begin`.
         force: whether the output may replace an existing file of its kind.
-        replaces: returns whether an existing file is of this kind; see `protected`.
+        replaces: returns whether an existing file is of the same kind as the output; see
+            `protected`.
         resumed: whether the same run may have written this output before.
         written: whether the draft is complete.
         left: whether any part of the output may have become visible to others.
@@ -255,8 +256,8 @@ class Output(ABC):
     def refuse_there(self) -> bool:
         """Return whether a file exists in the place; raise an error if it may not be replaced.
 
-        If the same run may have written the existing file, this file is accepted for now. Once the
-        draft is complete, the file must be equal to the draft.
+        If the same run may have written the output before, any existing file is accepted until the
+        draft is complete, and a file that is equal to the complete draft is accepted, too.
 
         Raises:
             OutputError: a file exists, and `force` was not given.

@@ -1,9 +1,9 @@
 """Files that no output may replace, and files that an output may replace with `force`.
 
 An output never replaces a file that the command reads, whatever name the file is given by. Readers
-note every file that they open, and outputs claim their places. If both name one file, the second of
-them raises an error. A file is identified by its device and inode and by its path without links. A
-file on a store is identified by its key.
+note every file that they open, and outputs claim the files that they will write. If a reader and an
+output name the same file, the later of the two raises an error. A file is identified by its device
+and inode and by its path without links. A file on a store is identified by its key.
 
 Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
 output says how files of its kind begin, and only replaces files that begin in this way. Outputs
@@ -25,7 +25,7 @@ from typing import IO, Any, Final, TypeAlias
 from pate_cli.core.errors import UsageError
 
 Place: TypeAlias = tuple[int, int] | str
-"""Device and inode of a file, or the kind of its filesystem and its path."""
+"""What identifies a file: device and inode, or the kind of its filesystem and its path."""
 
 
 @dataclass
@@ -33,8 +33,9 @@ class Inputs:
     """The files that a command reads, and its outputs, which must be different files.
 
     Attributes:
-        read: what each input is, in words that complete "the output is ...", by place.
-        claimed: names of outputs by place.
+        read: for each `Place` of an input, what the input is, in words that complete "the output is
+            ...".
+        claimed: for each `Place` of an output, the name of the output.
     """
 
     read: dict[Place, str] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class Inputs:
         self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
-        """Note an output with all its places; raise UsageError if it is a file that is read."""
+        """Note an output, with all that identifies it; raise UsageError if it is also read."""
         self.claimed |= dict.fromkeys(places, name)
         self._check()
 
@@ -99,7 +100,7 @@ def note_stream(what: str, stream: Any) -> None:
 
 
 def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
-    """Return the places of a regular file, which need not exist; a device or pipe has no place.
+    """Return all that identifies a regular file, which need not exist; empty for a device or pipe.
 
     The file is given by its path or by an open descriptor.
     """
@@ -113,7 +114,7 @@ def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
 
 
 def stored_place(system: Any, path: object) -> set[Place]:
-    """Return the place of a path on a pyarrow filesystem."""
+    """Return what identifies a file on a pyarrow filesystem, in a set with one text."""
     return {f"{system.type_name} {path}"}
 
 

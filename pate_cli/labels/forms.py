@@ -193,9 +193,10 @@ FORMATS: Final[dict[LabelFormat, FileFormat]] = {
 
 
 def labels_in(kind: LabelFormat) -> Replaces:
-    """Return which files `force` may replace by labels: those with the columns of labels.
+    """Return a function that accepts files of labels, which `force` may replace by other labels.
 
-    Only the column of ids may have any name.
+    A table is accepted if all columns after the ids have the names that pate gives to columns of
+    labels. The column of ids may have any name.
     """
     if kind is LabelFormat.NPY:
         return _NPY
@@ -230,7 +231,10 @@ def _write_lines(
 
 
 def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str]:
-    """Return for each value the text `before` and the result of `say`, once per distinct value."""
+    """Return for each value of a column the text `before` followed by the result of `say`.
+
+    `say` is called once for equal values, except for lists.
+    """
     if pa.types.is_list(column.type):
         return [before + say(value) for value in column.to_pylist()]
     coded = column.dictionary_encode()

@@ -64,13 +64,13 @@ class Labels(Result):
         ids: whole numbers (stored as int64) or texts, [queries].
         labels: classes, stored as int32, [queries]; -1 if the query was not answered, or not asked.
         sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries].
-            The source is "none" or "not asked" exactly where the label is -1. Places in SOURCES
-            (uint8) are also accepted, but the attribute has texts.
+            The source is "none" or "not asked" exactly where the label is -1. You may also give
+            the sources as indexes in SOURCES (uint8), but the attribute has texts.
         metadata: public parameters of the mechanism, text to text.
         label_names: the names of the classes in tables, class 0 first; None if classes are numbers.
-        label_set: the labels of a query, if a query has several labels; otherwise None. With a set,
-            a row is a query and a label, the rows of a query follow each other, and labels are 1
-            for yes and 0 for no.
+        label_set: the labels of a query, if a query has several labels; otherwise None. With
+            several labels, a row is a query and a label, the rows of a query follow each other, and
+            labels are 1 for yes and 0 for no.
         id_column: the name of the column of ids in a table, as in the votes.
         source_codes: the sources as places in SOURCES, uint8, [queries].
 
@@ -189,7 +189,7 @@ class Labels(Result):
     def said(self) -> Said:
         """Return the first rows of the table as a preview.
 
-        If queries have several labels, these are the rows of the first query.
+        If queries have several labels, the preview has the rows of the first query.
         """
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
@@ -238,7 +238,7 @@ class Labels(Result):
         return f"{labelled} of {self.asked} {rows_of(self.label_set)} labelled{others}"
 
     def batch(self, *, lists: bool) -> pa.RecordBatch:
-        """Return the rows in Arrow, with the metadata and the names of classes under `pate`.
+        """Return the rows in Arrow; the key `pate` of the schema has metadata and class names.
 
         Args:
             lists: whether a row has all labels of a query in lists, if queries have several labels;

@@ -93,8 +93,8 @@ class Labeller(Protocol):
 class Mechanism(ABC):
     """A noisy aggregator of vote histograms with public parameters.
 
-    Every mechanism is a frozen dataclass. The fields that it adds to those below are its own
-    parameters, all of them keywords.
+    Every mechanism is a frozen dataclass. The fields that a mechanism has besides those listed
+    below are its parameters, and must be given as keywords.
 
     Attributes:
         name: the name of the mechanism on the command line and in reports.
@@ -103,9 +103,9 @@ class Mechanism(ABC):
         classes: m ≥ 2, the number of classes, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
             change k votes of a query, and every sensitivity grows k-fold.
-        votes_together: whether one teacher casts all k votes, as a vote of weight up to k. All k
-            votes then move together from one class to another, and the worst-case cost of an answer
-            is smaller.
+        votes_together: whether one teacher casts all k votes, as a vote of weight up to k. If
+            True, all k votes move together from one class to another, and the worst-case cost of an
+            answer is smaller.
         prior_weight: B ≥ 0, how many votes a public prior adds to a query.
     """
 
@@ -274,8 +274,8 @@ class Mechanism(ABC):
     def unanimous(self) -> tuple[float, float]:
         """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree.
 
-        If there is a prior, it votes for the same class as the teachers. Both probabilities are
-        public, and no votes have larger probabilities.
+        If there is a prior, it votes for the same class as the teachers. Pr[answered] and
+        Pr[an answer is right] are public, and no histogram has larger ones.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
@@ -283,9 +283,8 @@ class Mechanism(ABC):
     def overruled(self) -> tuple[float, float]:
         """Return (Pr[answered], Pr[right]) if all teachers are right and the prior is wrong.
 
-        If the prior has more votes than the teachers, the second number is an upper bound: the
-        class of the teachers wins at most as often as the guess wins, and at most as often as the
-        guess loses.
+        If the prior has more votes than the teachers, Pr[right] is an upper bound: the class of the
+        teachers wins at most as often as the class of the prior loses, and at most half the time.
         """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
@@ -371,7 +370,7 @@ class ScoredMechanism(Mechanism):
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """Return the cell (row, column) of each score on the lattice of scores, [queries, 2].
 
-        `grid` has the columns of the lattice; it is the grid of the table of some order.
+        `grid` has the columns of the lattice; it is the grid of a table from `cost_table`.
         """
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
@@ -416,7 +415,8 @@ class ScoredMechanism(Mechanism):
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the worst-case RDP costs of one query and of its steps over all votes.
 
-        A neighbour moves, adds or removes a vote. With `lone` it only adds or removes one.
+        A neighbour moves, adds or removes a vote. With `lone` a neighbour only adds or removes a
+        vote.
         """
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats, few: Few = None) -> Floats:
@@ -496,7 +496,10 @@ class ScoredMechanism(Mechanism):
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors of a query in a stopping rule; None if the mechanism has none."""
+        """Return the factors by which one query multiplies a moment, for a stopping rule.
+
+        The result is None if these factors are not known for the mechanism.
+        """
         del order
         return None
 
@@ -537,8 +540,8 @@ class OneScoreMechanism(ScoredMechanism):
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """Return the RDP cost of these columns of a grid, [orders, columns], nats.
 
-        A lower order may begin at a higher node; its lower columns then have the cost of this
-        node.
+        Columns of the grid below the `score_range` of an order have the cost of the column in which
+        this range begins.
         """
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
@@ -577,7 +580,13 @@ class OneScoreMechanism(ScoredMechanism):
     def table_of(
         self, order: float, resolution: Resolution, *, lipschitz: float, parts: int = 1
     ) -> ScoreTable:
-        """Return a table of RDP costs on a grid whose blocks divide `lipschitz` / `parts`."""
+        """Return a table of RDP costs at one order, on a grid of all scores that need a cost.
+
+        Args:
+            order: λ > 1.
+            resolution: how fine the grid is.
+            lipschitz, parts: as in `ScoreGrid.spanning`.
+        """
         lowest, highest = self.score_range(order)
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
@@ -604,7 +613,7 @@ class OneScoreMechanism(ScoredMechanism):
         return self.worst_answer(orders)
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return the worst-case RDP cost of an answer; the test before it costs 0."""
+        """Return the worst-case RDP cost of an answer; there is no test, so its cost is 0."""
         kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
         answer = kept(kind, self, orders, cost)
         return StepCosts(np.zeros(orders.shape), answer, answer)
@@ -630,8 +639,9 @@ def noisy_argmax(
 ) -> tuple[LabelArray, Draws]:
     """Return the argmax of counts + scale·noise of each row; ties have probability zero.
 
-    The second result has the first draws of each row, [rows, beside], which are followed by the
-    draws for its classes. A few rows are drawn at a time, so that their noise fits into the cache.
+    The second result has the first `beside` draws of each row, [rows, beside]. The other draws of a
+    row are the noise on its classes. A few rows are drawn at a time, so that their noise fits into
+    the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape

@@ -59,8 +59,8 @@ class ThresholdTest:
     """The threshold test v + N(0, σ1²) ≥ T, and a division of its score v into rows.
 
     Row i contains low + i·width ≤ v ≤ low + (i+1)·width. With width 0, v is one of the whole
-    numbers low, low + 1, …, and each number is a row. Otherwise neighbours differ in v by at most
-    the width, so they differ by at most one row, and costs are suprema over rows.
+    numbers low, low + 1, …, and each number is a row. With any other width, neighbours differ in v
+    by at most the width, so they differ by at most one row, and costs are suprema over rows.
 
     Attributes:
         low: the lowest score (votes).
@@ -151,11 +151,14 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The grid of the columns on which neighbours move; that of `rivals`, if there is one."""
+        """The columns of the lattice; a neighbour moves a query by at most `stride` columns.
+
+        These columns are the grid of `rivals` if there is one, and otherwise the grid of scores.
+        """
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return cells of the lattice that neighbours move on, for cells (row, column of z)."""
+        """Return cells (row, column of the score z) as cells (row, column of `lattice`)."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
@@ -165,7 +168,11 @@ class ConfidentTable(CostTable):
 
     @property
     def rows_per_block(self) -> int:
-        """The rows in a block: a fraction of σ1, or more if there would be too many blocks."""
+        """The number of rows in each block, over which sensitivities are maxima.
+
+        A block has one row, or as many rows as a fraction of σ1 allows. A block has more rows if
+        there would otherwise be too many blocks.
+        """
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
         if self.rivals is not None:  # the score in a column falls from row to row
             rows = min(rows, int(self.resolution.block / self.rivals.fall))
@@ -324,10 +331,10 @@ class ConfidentGNMax(ScoredMechanism):
     ) -> tuple[ScoreTable, RivalColumns | None]:
         """Return the costs of the argmax, and the lattice that ties its score to v, or None.
 
-        The lattice describes how a vote changes v and the score together. There is none in four
-        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that
-        a row contains several counts; the noise is so large that a vote moves the score by less
-        than its error; or the lattice would have too many columns.
+        The lattice describes how a vote changes v and the score together. The lattice is None in
+        four cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so
+        that a row contains several counts; the noise is so large that a vote moves the score by
+        less than its error; or the lattice would have too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -460,11 +467,11 @@ class ConfidentGNMax(ScoredMechanism):
     def query_moments(self, order: float) -> QueryMoments | None:
         """Return the factors by which a refusal and an answer multiply a moment; None on overflow.
 
-        The test alone has the factor 1 + excess, of which `weight` belongs to answers. So a refusal
-        has the factor 1 + excess − weight, and an answer has the factor weight·e^{cF} with c = λ −
-        1. If rows contain more than one v, excess and weight are suprema, and their difference may
-        be too small. So a second case is added, in which a refusal has the whole factor 1 + excess
-        and an answer has 0.
+        The test alone multiplies a moment by 1 + excess, of which `weight` belongs to answers. So a
+        refusal has the factor 1 + excess − weight, and an answer has the factor weight·e^{cF} with
+        c = λ − 1. If rows contain more than one v, excess and weight are suprema, and their
+        difference may be too small. So the result has a second case for each row, in which a
+        refusal has the factor 1 + excess and an answer has the factor 0.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -481,7 +488,7 @@ class ConfidentGNMax(ScoredMechanism):
         return QueryMoments(order, refuse, answer, answer_cost=alone)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """Return the textbook's steps: k1 published maxima, and the histograms of the argmax.
+        """Return the steps that a textbook would compose: k1 published maxima, k2 histograms.
 
         Each maximum has sensitivity k.
         """

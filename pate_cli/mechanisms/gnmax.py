@@ -246,19 +246,22 @@ class GNMax(OneScoreMechanism):
 
     @property
     def _lone_sigma(self) -> float:
-        """The noise at which moving a vote between two classes costs as much as a lone vote.
+        """The σ at which moving a vote between two classes costs as much as adding a vote at σ2.
 
-        A lone vote is only added or removed, so it changes one count by 1. With two classes it
-        changes the gap by half as much as a moved vote.
+        Adding or removing a vote changes one count by 1. With two classes, a vote that is added
+        changes the gap between the counts by half as much as a vote that is moved.
         """
         return self.sigma2 * (2.0 if self.classes == 2 else math.sqrt(2.0))
 
     def lone_answers(self, orders: Floats) -> Floats:
-        """Return the worst-case cost of a lone vote: its class wins, or another class does."""
+        """Return the worst-case cost of an answer if a vote is added or removed, [orders], nats.
+
+        Only two outcomes matter: the class of this vote wins, or another class wins.
+        """
         return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """Return the textbook's steps: k2 published histograms of L2 sensitivity k√2."""
+        """Return the steps that a textbook would compose: k2 histograms, L2 sensitivity k√2."""
         del queries
         return (Gaussian(answers, self._sigma / 2.0**0.5),)
 

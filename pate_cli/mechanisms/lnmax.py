@@ -134,11 +134,15 @@ class LNMax(OneScoreMechanism):
         )
 
     def lone_answers(self, orders: Floats) -> Floats:
-        """Return the cost of randomised response at k/b: a lone vote shifts one count by 1."""
+        """Return the cost of an answer if a vote is added or removed, [orders], nats.
+
+        Adding or removing a vote changes only one count, so the cost is that of randomised response
+        with ε = k/b.
+        """
         return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
-        """Return the textbook's steps: k2 answers that are ε0-DP each."""
+        """Return the steps that a textbook would compose: k2 answers that are ε0-DP each."""
         del queries
         return (Bounded(answers, self.pure_epsilon),)
 

@@ -48,8 +48,8 @@ class Checkpoint:
         Args:
             folder: the folder of the checkpoint.
             run: a digest of everything that decides the result of the run, including its votes.
-            seed: the seed of the noise. If it is None, a checkpoint that does not exist yet gets a
-                random key.
+            seed: the seed of the noise. If the seed is None, a checkpoint that does not exist yet
+                gets a random key.
 
         Raises:
             UsageError: the folder belongs to a run with other settings or other votes, or is on an

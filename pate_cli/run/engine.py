@@ -1,8 +1,8 @@
 """Engines do the work on rows: in this process, in several processes, or on a Dask cluster.
 
 An engine is a function of a task and its items, which yields the results in the order of the items.
-If a process is lost, its work is done again. This is sound, because a repeated task gives the same
-result: all noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
+If a process is lost, its work is done again. Repeating a task is sound, because the result is the
+same: all noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
         workers: how many processes work on this machine, at least 1.
 
     Raises:
-        UsageError: `where` is none of these, or Dask is not installed.
+        UsageError: `where` is neither `local`, `dask` nor an address, or Dask is not installed.
         EngineError: the cluster does not answer, has no worker, or has another version of pate.
     """
     workers = check_whole("`workers`", workers)

@@ -2,7 +2,7 @@
 
 A session also draws its answers by `DrawLabels`, a few queries at a time.
 
-Most runs store nothing about the votes. They publish their worst-case cost, or a target (ε, δ) that
+Most runs store nothing about the votes, and publish their worst-case cost, or a target (ε, δ) that
 passed a release test (`release_test`). A run with a ledger collects secret costs (`LedgerAccount`).
 A value that depends on secret costs gets noise before it is published.
 """
@@ -41,7 +41,7 @@ _TEACHERS, _STUDENT, _NOBODY, _NOT_ASKED = range(len(SOURCES))
 
 @dataclass(frozen=True)
 class Drawn:
-    """Labels of consecutive rows. SECRET until the cap on answers is applied.
+    """Labels of consecutive rows, which are SECRET until the cap on answers is applied.
 
     Attributes:
         ids: the ids of the queries.

@@ -95,8 +95,8 @@ class Bound(_Word, called="bound"):
     """The bound on the RDP cost of the votes that the release test of a target uses.
 
     AUTO         conditional if its estimated time is about a minute or less, else two-tail. The
-                 time of conditional depends on the noise and the numbers of rows, teachers and
-                 classes.
+                 estimated time of conditional depends on the noise and the numbers of rows,
+                 teachers and classes.
     TWO_TAIL     a bound from the probability that the plurality loses; fast at any size.
     CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
                  sharper and slower.

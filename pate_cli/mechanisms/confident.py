@@ -170,8 +170,8 @@ class ConfidentTable(CostTable):
     def rows_per_block(self) -> int:
         """The number of rows in each block, over which sensitivities are maxima.
 
-        A block has one row, or at most the rows that fit into a fraction of σ1. A block has more rows if
-        there would otherwise be too many blocks.
+        A block has one row, or at most the rows that fit into a fraction of σ1. A block has more
+        rows if there would otherwise be too many blocks.
         """
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
         if self.rivals is not None:  # the score in a column falls from row to row

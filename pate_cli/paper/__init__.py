@@ -4,13 +4,13 @@
 Abadi, Erlingsson, Goodfellow and Talwar (ICLR 2017, arXiv:1610.05755); the functions `laplace_…`.
 2018: "Scalable Private Learning with PATE", Papernot, Song, Mironov, Raghunathan, Talwar and
 Erlingsson (ICLR 2018, arXiv:1802.08908). Theorems, propositions, algorithms and conditions are
-numbered as in this paper.
+numbered as in the 2018 paper.
 
 No number of this package is a bound that may be published. The costs of 2018 are expectations over
 the threshold check of the aggregator, which are smaller than a Rényi divergence. Theorem 23 of 2018
 is false for most β. The bound of 2017 is true in one direction of the divergence only. The
-docstrings name all these errors. Costs are in nats and have the shape [orders, queries]. Votes are
-whole numbers, which are checked when they are read.
+docstrings name the errors of the papers. Costs are in nats and have the shape [orders,
+queries]. Votes are whole numbers, which are checked when they are read.
 
 `python -m pate_cli.paper table1|table2` computes and prints a table. `python -m pate_cli.paper
 votes` downloads the votes of the authors. The figures that the papers print are data

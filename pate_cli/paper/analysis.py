@@ -1,9 +1,9 @@
 """The analysis of the papers, which a caller may choose for comparison. Its ε is never a bound.
 
 Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
-inequality they are smaller than a Rényi divergence. All costs are sums over queries, so the costs
-of batches can be added. Code that computes true bounds does not import this package. The verbs
-import it only if the caller gives `analysis` paper.
+inequality the expectations are smaller than a Rényi divergence. All costs are sums over queries, so
+the costs of batches can be added. Code that computes true bounds does not import this package. The
+verbs import it only if the caller gives `analysis` paper.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class PublishedPlan(ReleasePlan):
     """The plan of a sanitized release whose RDP cost is converted to ε as in the paper.
 
     Nobody has proved that the sensitivity of the paper is as smooth as the paper claims. So an ε
-    that is drawn by this plan is no bound. The cost of the draw itself is the true cost. It is not
-    the cost that Theorem 23 claims, because this theorem is false for most β.
+    that is drawn by this plan is no bound. The cost of the draw itself is the true cost. The cost
+    that Theorem 23 claims is not used, because Theorem 23 is false for most β.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER

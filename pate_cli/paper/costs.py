@@ -5,16 +5,16 @@
 **LNMax** of 2017 answers with the argmax of the histogram, after noise Lap(b) on every count. In
 the 2017 paper γ is 1/b, the moment l is λ − 1, and α(l) is (λ − 1) times the Rényi divergence of
 order λ. The data-dependent bound of this paper is true in one direction only: it bounds
-D_λ(M(n) ‖ M(n')), and the divergence of LNMax in the reverse direction can be larger. The bound
-serves only to repeat published figures.
+D_λ(M(n) ‖ M(n')), and the divergence of LNMax in the reverse direction can be larger. The bound of
+the 2017 paper serves only to repeat published figures.
 
 **The noisy threshold check** lets a query be answered if its score plus N(0, σ1²) is at least T.
 The score is the largest count (Algorithm 1), or max_j(n_j − τ p_j) with the probabilities p_j of a
 student (Algorithm 2). One teacher changes the score by at most 1. So the check is
 (λ, λ/(2σ1²))-RDP, as is GNMax with two classes and noise √2·σ1.
 
-**The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. Its
-cost by Theorem 23 is wrong, because this theorem is false for most β.
+**The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. The
+cost of this release by Theorem 23 is wrong, because Theorem 23 is false for most β.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
-    The theorem is false if λβ is larger than about ¼. Its proof divides by 2 s², where s² may be as
-    small as (1 − 2λβ)·SS². The proof then drops the factor 1 − 2λβ as if it were at least ½. The
-    exact worst-case divergence (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
-    w = 1 − (λ − 1)(e^{2β} − 1). It is infinite for w ≤ 0, and for many smaller λβ it is larger than
-    the cost of the theorem. Every row of Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23,
-    λ = 14) the paper prints 0.518, but the divergence is 1.607.
+    The theorem is false if λβ is larger than about ¼. The proof of Theorem 23 divides by 2 s²,
+    where s² may be as small as (1 − 2λβ)·SS². The proof then drops the factor 1 − 2λβ as if it were
+    at least ½. The exact worst-case divergence (`accounting.sensitivity`) is
+    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1). This divergence is infinite
+    for w ≤ 0, and for many smaller λβ it is larger than the cost of the theorem. Every row of
+    Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23, λ = 14) the paper prints 0.518, but the
+    divergence is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
@@ -263,13 +264,13 @@ def threshold_local_sensitivity(
 
     The RDP cost is a function f of one score v, which a teacher changes by at most 1. At distance d
     the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
-    |u' − u| ≤ 1. It never falls with d, as Theorem 24 requires.
+    |u' − u| ≤ 1. The local sensitivity never falls with d, as Theorem 24 requires.
 
-    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. Then
-    u and u' are such numbers, too. Other scores are real numbers, because the probabilities of a
-    student were subtracted. Real scores are divided into cells of 1/64 vote, and f is bounded by
-    its values at the ends of cells. So the result may be larger than the exact sensitivity, but not
-    larger than if each step were 1/32 vote longer.
+    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. In
+    this case u and u' are whole numbers from 0 to the number of teachers, too. Scores from which
+    the probabilities of a student were subtracted are real numbers. Real scores are divided into
+    cells of 1/64 vote, and f is bounded by its values at the ends of cells. So the result may be
+    larger than the exact sensitivity, but not larger than if each step were 1/32 vote longer.
 
     Args:
         scores: score v of each query, [queries], in votes.

@@ -3,7 +3,7 @@
 The paper says of its costs: "The expectations are taken over the student's queries and outcomes of
 the first step". So the cost of a query is the cost of the threshold check, plus the cost of an
 answer times the probability of an answer. An expectation is not a guarantee, because the actual
-answers may cost more, and because the probability itself depends on the votes.
+answers may cost more, and because the probability of an answer itself depends on the votes.
 
 The check compares a score with T. The score is the largest count in Algorithm 1, and
 max_j(n_j − τ p_j) in Algorithm 2 (Interactive-GNMax), where p_j are probabilities of a student.
@@ -62,10 +62,10 @@ def expected_local_sensitivity(
 ) -> Floats:
     """Return the local sensitivity of a Confident run by distance, as Table 2 computes it.
 
-    By Theorem 24 the sensitivity at distance d is a sum over queries of max{LS̃ : distance ≤ d}. It
-    has a part for the threshold check, and a part for GNMax times the probability of an answer. The
-    paper treats this probability as fixed, although it also depends on the votes. So the sum is an
-    expectation and no bound.
+    By Theorem 24 the sensitivity at distance d is a sum over queries of max{LS̃ : distance ≤ d}.
+    The sum has a term for the threshold check, and a term for GNMax times the probability of an
+    answer. The paper treats the probability of an answer as fixed, although it also depends on the
+    votes. So the sum is an expectation and no bound.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
@@ -158,8 +158,8 @@ def sanitized(
 def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> ReleaseNoise:
     """Return β and σ_SS of each run as the paper chooses them: β is 0.01·percent/λ.
 
-    For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. It minimises λe^{2β}/σ² + 2σ·SS, which is the
-    part of the mean plus two standard deviations that depends on σ_SS.
+    For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. This σ_SS minimises λe^{2β}/σ² + 2σ·SS, which is
+    the part of the mean plus two standard deviations that depends on σ_SS.
     """
     betas = tuple(percent * _STEP / order for percent in percents)
     sigmas = []

@@ -1,7 +1,7 @@
 """The rows of Tables 1 and 2 as the paper prints them, and similar rows for other votes.
 
 The printed figures, and the votes and parameters that they were computed from, are in the file
-printed_tables.json. Its keys are the attributes of the classes here.
+printed_tables.json. The keys in this file are the attributes of the classes of this module.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RoundOfRow:
     Attributes:
         votes: the name of the vote file.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty if the paper
-            does not state them. For a sample, these numbers are multiples of the number of
-            teachers.
-        queries: how many of the first rows are asked; None for all rows. A sample may have fewer
-            rows.
+            does not state them. For sample votes, threshold and noise are multiples of the number
+            of teachers.
+        queries: how many of the first rows are asked; None for all rows. Sample votes may have
+            fewer rows than `queries`.
         student: the name of the file of a student's predictions; None if there is no student.
         sample: whether the votes are sample votes, and not those of the paper.
     """

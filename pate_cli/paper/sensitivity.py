@@ -11,18 +11,19 @@ shift z by √2/σ: since ½ erfc(x) = Φ(−√2 x), the paper's
 **Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. As in the paper
 (B.4.2), the check is numerical. Derivatives are minimised over [0, q0] and [0, B_L(q0)], and the
 minima must not be negative. By B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and
-B_U(q0) < 1. The code checks these two inequalities.
+B_U(q0) < 1. The code checks the inequalities q0 ≤ ½ and B_U(q0) < 1.
 
 **Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a row,
 for every row and every d. The code does not try one distance after the other. A bisection over d
 finds where q of a row enters and leaves the range in which LS̃ varies. Costs are computed only for
-pairs of a row and a distance in this range. For all other pairs LS̃ is 0 or at its plateau. The
-worst d moves lead to the histograms n* and n** of Proposition 19, whose q has a closed form.
+pairs of a row and a distance in this range. For all pairs outside the range, LS̃ is 0 or at its
+plateau. The worst d moves lead to the histograms n* and n** of Proposition 19, whose q has a closed
+form.
 
-The class `Runs` computes these q for many rows at once. It keeps for each row the count of the
-winner, and the distinct counts of the other classes with the number of classes that have each
-count. So rows with many empty classes are short, and removing d votes from the current runner-up
-one by one takes a single step.
+The class `Runs` computes q of n* and n** for many rows at once. `Runs` stores for each row the
+count of the winner, and the distinct counts of the other classes with the number of classes that
+have each count. So rows with many empty classes are short, and removing d votes from the current
+runner-up one by one takes a single step.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ class Plateau:
     def local_sensitivity(self, log_q: ArrayLike) -> Floats:
         """Return LS̃(q), an upper bound on how far one teacher can change β(q). Algorithm 3.
 
-        It is the result of `rise` at q, or at q1 if q is between q1 and q0. It is an upper bound if
-        conditions C2–C6 are met (`require_conditions`).
+        The result is that of `rise` at q, or at q1 if q is between q1 and q0. LS̃(q) is an upper
+        bound if conditions C2–C6 are met (`require_conditions`).
 
         Args:
             log_q: log q of each histogram, [queries], at most log(1 − 1/m).
@@ -289,8 +290,8 @@ def _beyond(shape: Plateau) -> float:
 def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
     """Return the log of the absolute value, and the sign, of (λ − 1)·dβ/dq at each q.
 
-    Here β is the bound of Theorem 6. Its μ1 and μ2 minimise their terms (Proposition 10), so they
-    count as constants in the derivative. With r = √log(1/q),
+    Here β is the bound of Theorem 6. The numbers μ1 and μ2 of Theorem 6 minimise the terms in which
+    they stand (Proposition 10), so they count as constants in the derivative. With r = √log(1/q),
     J = (1−q)^λ/(1−x)^{λ−1} + q B^{λ−1}, log x = −(r − 1/σ)²:
         dJ/dlog q = first·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)) + second·(1 − (λ−1)/μ2).
     """
@@ -365,7 +366,7 @@ class Runs:
     Attributes:
         winner: the largest count, [rows].
         others: the distinct counts of the other classes, descending, [rows, runs].
-        sizes: how many classes have each of these counts, [rows, runs].
+        sizes: how many classes have each of the counts in `others`, [rows, runs].
         spent: how many votes must be removed until all classes up to this run have the count of the
             next run, [rows, runs].
         log_tail: log Φ(−g/(√2 σ)) for every whole gap g, [gaps].
@@ -412,8 +413,8 @@ class Runs:
     def closer(self, rows: Ints, moves: Ints) -> Floats:
         """Return log q after `moves` votes have gone from the winner to the runner-up, [rows].
 
-        This histogram is n* of Proposition 19.1. No histogram within this distance has a larger q,
-        if 2·moves ≤ n(1) − n(2).
+        This histogram is n* of Proposition 19.1. No histogram within `moves` moves of votes has a
+        larger q, if 2·moves ≤ n(1) − n(2).
         """
         gaps = np.abs(self.winner[rows, np.newaxis] - self.others[rows] - moves[:, np.newaxis])
         sizes = self.sizes[rows]
@@ -427,7 +428,7 @@ class Runs:
         """Return log q after `moves` votes have gone from the runner-up to the winner, [rows].
 
         The runner-up is the largest of the other classes at each move. The result is the histogram
-        n** of Proposition 19.2. No histogram within this distance has a smaller q, if
+        n** of Proposition 19.2. No histogram within `moves` moves of votes has a smaller q, if
         moves ≤ Σ_{i≥2} n(i). At the end the reduced classes have equal counts, or counts that
         differ by one vote.
         """
@@ -466,8 +467,9 @@ def gnmax_local_sensitivity(
     The sum at distance d is Σ_queries weight · max{LS̃(n') : distance of n and n' ≤ d}, where n is
     the histogram of a query (Theorems 20 and 24). From the distance on at which no vote of the
     losing classes is left, a query counts with the plateau of LS̃. The figures of the paper were
-    computed like this. Lines 19–22 of Algorithm 4 use LS̃(q([n, 0, …, 0])) instead, which is
-    smaller. Both are β-smooth upper bounds.
+    computed with the plateau, too. Lines 19–22 of Algorithm 4 use the smaller number
+    LS̃(q([n, 0, …, 0])) instead of the plateau. With either number, the sum is a β-smooth upper
+    bound.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
@@ -538,8 +540,8 @@ def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
     """Return the first distance from 0 to last[row] that meets a condition, else last[row] + 1.
 
-    If a distance meets the condition, all larger distances must meet it, too. This is so for
-    conditions on q, because q rises or falls with the distance (Proposition 19).
+    If a distance meets the condition, all larger distances must meet it, too. Conditions on q are
+    of this kind, because q rises or falls with the distance (Proposition 19).
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1

@@ -57,8 +57,9 @@ class RowResult:
     """The result of one row of a table that is computed again.
 
     Attributes:
-        status: whether the row was computed, or why not. An `INVALID` row may have figures that do
-            not depend on the condition.
+        status: whether the row was computed, or why not. If the status is `INVALID`, because a
+            condition of the paper is not met, the row may still have figures that do not depend on
+            this condition.
         lines: the cells of its lines in the table, without the name of the data.
         data: the unrounded figures, ready for JSON, or the reason why there are none.
         notes: remarks for the reader.

@@ -2,8 +2,8 @@
 
 The tight analysis computes one Rényi divergence of all steps of a query together. The step
 "threshold" is the cost of comparing the largest count with the threshold, and "argmax" is the rest
-of the cost. The analysis of the papers may be used instead. Votes are read twice: for the total
-cost at every order, and for the cost of each query at the best order.
+of the cost. The analysis of the papers may be used instead of the tight analysis. Votes are read
+twice: for the total cost at every order, and for the cost of each query at the best order.
 
 If teachers vote on few queries, only the costliest queries count: as many as one teacher can
 change. The costliest queries are chosen separately at every order. A ledger and a release test add
@@ -12,8 +12,9 @@ up the same costs.
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
 For a target, the result includes the pass probability, the smallest target that would pass, and the
-largest number of rows that would pass. They are computed from the votes, so they are exact and no
-forecast: a run over the rows would pass its release test with the pass probability in the result.
+largest number of rows that would pass. The numbers for a target are exact and no forecast, because
+they are computed from the votes: a run over the rows would pass its release test with the pass
+probability in the result.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def _steps_that_count(
 ) -> dict[str, Floats]:
     """Return the costs of those queries of a batch that count, by step, [orders, columns], nats.
 
-    Without a limit all queries count, and their sum is the only column. With a limit, each of the
-    costliest queries has a column.
+    If teachers may vote on all queries, all queries count, and the sum of their costs is the only
+    column. If the votes of one teacher are limited, each of the costliest queries has a column.
     """
     return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
 
@@ -129,8 +130,8 @@ def _steps_that_count(
 def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     """Return the costs of those queries that count, by step, [orders, columns], nats.
 
-    Without a limit all queries count, and their sum is the only column. With a limit, each of the
-    costliest queries has a column.
+    If teachers may vote on all queries, all queries count, and the sum of their costs is the only
+    column. If the votes of one teacher are limited, each of the costliest queries has a column.
 
     Args:
         few: the limit on the votes of one teacher; None if there is no limit.
@@ -235,7 +236,7 @@ class VoteCost(Result):
         """Return ε for these votes, nats.
 
         The ε of the tight analysis is never above the worst-case ε. The ε of the paper's analysis
-        may be.
+        may be larger than the worst-case ε.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
@@ -255,7 +256,7 @@ class VoteCost(Result):
         return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Return quantiles of the cost of a query, nats, by level; queries are interpolated."""
+        """Return quantiles of the cost of a query, nats, by their levels, such as 0.5."""
         values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
@@ -415,7 +416,7 @@ def measure_target(
     Args:
         votes: the rows that are asked, and perhaps further rows of the file.
         mechanism: the aggregator.
-        plan: the target; its bound is not `auto`.
+        plan: the target, with a bound on the cost of votes that is not `auto`.
         queries: k1, how many rows the run asks.
         max_answers: k2, the cap on answers of the run.
         few: the limit on the votes of one teacher; None if there is no limit.
@@ -423,11 +424,11 @@ def measure_target(
     Returns:
         A mapping, ready for JSON, with the target and its `pass_probability` on the rows of the
         run. `smallest_epsilon` has the smallest target for each pass probability in `CHANCES`, in
-        nats; its cost of a failed test is in proportion. `passing_queries` is the largest number of
-        rows that passes with probability `LIKELY`.
+        nats, if a failed test costs the same share of ε as in `plan`. `passing_queries` is the
+        largest number of rows that passes with probability `LIKELY`.
 
     Raises:
-        UnreachableError: no target within a factor of 64 would pass.
+        UnreachableError: no target between 1/64 and 64 times the last guess would pass.
     """
     # Smaller targets need higher orders, and the table of states must cover the highest order.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
@@ -562,7 +563,7 @@ def compare_at(
 
     Args:
         votes: the rows that may be asked, from the first row on.
-        build: makes the mechanism for a number of refusals. Only some mechanisms use this number.
+        build: makes the mechanism for a number of refusals, which only some mechanisms use.
         answers: the wanted number of expected answers.
         delta: δ in (0, 1).
         few: the limit on the votes of one teacher; None if there is no limit.

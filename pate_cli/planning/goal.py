@@ -69,8 +69,8 @@ class Goal:
     def target(self, epsilon: float) -> TargetPlan:
         """Return the target of a run with a release test, for some ε.
 
-        If the goal is the smallest ε, a failed release test costs all of ε. The smallest ε is then
-        about 2% smaller than with a cost of ε/2, which is the default of `aggregate`.
+        If the goal is the smallest ε, a failed release test costs all of ε. If a failed release
+        test cost ε/2, as is the default of `aggregate`, the smallest ε would be about 2% larger.
         """
         refusal = None if self.answers is None else epsilon
         return TargetPlan.of(epsilon, delta=self.delta, refusal_epsilon=refusal, bound=self.bound)
@@ -219,10 +219,11 @@ class TestedVotes(Pricing):
     """Evaluates settings for a target with a release test, on a file of votes.
 
     `TestedTarget` finds the settings with the most answers for a given target. To find the smallest
-    target for a number of answers, the search begins with a target that is nearly the smallest,
-    because settings with the most answers at this target need about the smallest target. It then
-    computes the smallest target of the best settings, which is the target of the next round. In
-    each round exact costs correct the approximate costs of later rounds.
+    target for a number of answers, the first round of the search uses a target that is nearly the
+    smallest: the settings with the most answers at such a target also need about the smallest
+    target. After each round, the search computes the smallest target of the best settings, and the
+    next round uses this target. In each round exact costs correct the approximate costs of later
+    rounds.
     """
 
     careful = False
@@ -291,8 +292,8 @@ class TestedVotes(Pricing):
         """Return the expected answers of the first rows, for each number of rows, [rows].
 
         If too few of the answers equal the plurality, their number is multiplied by .001. If no
-        number of rows then gives the wanted answers, all answers count in full, so that the message
-        to the user can name the agreement that is possible.
+        number of rows gives the wanted answers with enough agreement, all answers count in full, so
+        that the message to the user can name the agreement that is possible.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -370,8 +371,8 @@ class _Costs:
         test: the cost of comparing a row with the threshold.
         answer: the cost of an answer.
         whole: the cost of a row with its answer.
-        most: how many rows, and how many answers, cost something. Further rows and answers cost
-            nothing, because a teacher votes on few queries.
+        most: how many rows, and how many answers, cost something. If each teacher votes on few
+            queries, all rows and answers beyond this number cost nothing.
     """
 
     conversion: Floats
@@ -399,11 +400,11 @@ class _Costs:
 class CappedVotes(Pricing):
     """Evaluates settings by their worst-case ε, on a file of votes.
 
-    A run asks k1 rows and stops after k2 answers. Its RDP cost at order λ is k1·w1(λ) + k2·w2(λ),
-    or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of comparing a row with the
-    threshold, w2 of an answer, and w12 of a whole row. How many rows get an answer depends on the
-    votes. So several numbers of rows are tried. Each number of rows gets the largest cap k2 that ε
-    allows, or the smallest cap that gives the wanted expected answers.
+    A run that asks k1 rows and stops after k2 answers has at order λ the RDP cost
+    k1·w1(λ) + k2·w2(λ), or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of
+    comparing a row with the threshold, w2 of an answer, and w12 of a whole row. How many rows get
+    an answer depends on the votes. So several numbers of rows are tried. Each number of rows gets
+    the largest cap k2 that ε allows, or the smallest cap that gives the wanted expected answers.
     """
 
     _above = 1.0
@@ -477,9 +478,10 @@ class CappedVotes(Pricing):
     def _quick(self, settings: Tuning) -> _Costs:
         """Return approximate worst-case costs by Fisher information.
 
-        They are right if one vote is small compared with the noise. If passing the threshold is as
-        likely as failing, the comparison costs λ/(πσ1²). If two classes are equally likely to win,
-        an answer costs 2λ/(πσ2²). All other probabilities cost less.
+        The approximate costs are right if one vote is small compared with the noise. If passing the
+        threshold is as likely as failing, the comparison costs λ/(πσ1²). If two classes are equally
+        likely to win, an answer costs 2λ/(πσ2²). With all other probabilities of passing and
+        winning, the costs are smaller.
         """
         few, weight = self.votes.few, settings.prior_weight
         most, answer = float(self.votes.usual_votes + weight), 2.0 / settings.sigma2**2

@@ -213,7 +213,7 @@ class Plan(Result):
 
     Attributes:
         question: the facts as they were given.
-        known: these facts with the number that the plan found.
+        known: the facts of the question, with the number that the plan found.
         forecast: the forecast for made-up teachers, with the settings and rows of the public rule.
         least_epsilon: about the smallest useful target, nats, from the function `least_epsilon`.
         other: a line with the command of the other mechanism, if it gives more answers; else None.
@@ -402,7 +402,7 @@ def plan(question: Question) -> Plan:
 
 
 def _planned(question: Question, known: Question) -> Plan:
-    """Return the plan for known facts; the public rule chooses settings and whole queries."""
+    """Return the plan for known facts; the public rule chooses settings and number of queries."""
     rule = known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
@@ -433,7 +433,7 @@ def least_epsilon(known: Question) -> float:
     With the noise that this target needs, an answer of gnmax equals the plurality 3 times in 4. The
     worst-case ε of one answer is at most this target, so that one answer needs no release test. A
     smaller target needs more noise, and labels are then hardly better than guesses. With more
-    teachers the result is smaller. The number of queries does not change it.
+    teachers the result is smaller. The number of queries does not change the result.
     """
     votes = known.votes()
     weights = votes.row_weights[votes.middle].mean(axis=0)

@@ -1,9 +1,9 @@
 """RDP costs of queries by distance, and the probability that a run passes its release test.
 
 The release test adds up the costs of the rows of a run at a few orders λ, for each distance d. The
-cost of a row at distance d is its largest cost if d records change. The sums are the profile u_d,
-and the test passes with a probability p(u) (`accounting.tested_budget`). A forecast needs the mean
-of p(u) over the vote files that a vote model may give.
+cost of a row at distance d is its largest cost if d records change. The sums over all rows of a run
+are the profile u_d, and the test passes with a probability p(u) (`accounting.tested_budget`). A
+forecast needs the mean of p(u) over the vote files that a vote model may give.
 
 *Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A
 made-up run draws its rows independently from the rows of an ensemble, by their weights. The costs
@@ -34,9 +34,9 @@ the argmax each change in the worst direction.
 *Which costs are used.* `quick_costs` returns approximate costs times a correction that is known
 beforehand. Searches use them, and also the public rule when it chooses the number of rows.
 `exact_costs` calls the functions that a run calls, for every distinct histogram. With three or more
-classes and the conditional bound this would be slow. Then it calls them only for the histograms
-with the largest total cost and for some others. For all other histograms, a regression on the pair
-(x, y) estimates the ratio of exact and approximate cost.
+classes and the conditional bound, these functions are slow, so `exact_costs` calls them only for
+the histograms with the largest total cost and for some further histograms. For all other
+histograms, a regression on the pair (x, y) estimates the ratio of exact and approximate cost.
 """
 
 from __future__ import annotations
@@ -304,8 +304,8 @@ class QueryCosts:
         Args:
             target: ε, δ and the cost of a failed release test.
             rows: numbers of rows, [rows]. A file is asked from its first row on.
-            ceiling: worst-case cost of each number of rows, [rows, orders], nats. It is needed if a
-                cap on answers makes it smaller than the number of rows times `worst`.
+            ceiling: worst-case cost of each number of rows, [rows, orders], nats. Needed if a cap
+                on answers makes the worst-case cost smaller than the number of rows times `worst`.
         """
         return pass_probabilities(target, [(self, rows)], ceiling=ceiling)[0]
 
@@ -374,7 +374,7 @@ def pass_probabilities(
         ceiling: as in `QueryCosts.pass_probability`.
 
     Returns:
-        For each choice an array [ensembles, rows].
+        For each choice the pass probabilities, [ensembles, rows].
     """
     profiles = np.concatenate([costs.profiles(rows, ceiling) for costs, rows in asked], axis=2)
     if profiles.shape[-1] < DISTANCES:
@@ -402,7 +402,7 @@ def quick_costs(
         target: the target, which determines the orders.
         bound: how the run bounds the cost of its votes.
         available: how many rows the file has, if `votes` are a sample of its rows.
-        above: known ratios of exact and approximate cost by distance, [DISTANCES], by whether the
+        above: known ratios of exact and approximate cost, [DISTANCES]; the keys say whether the
             settings have a threshold. Unknown ratios are estimated.
     """
     orders, places, found = decisive(target.orders), np.arange(votes.rows), []
@@ -461,7 +461,8 @@ def exact_costs(
     Args:
         votes: the vote model, with the prior weight of the mechanism.
         mechanism: the mechanism of the run.
-        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
+        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
+            caller asked for.
         rows: about how many rows the run asks, because the bound `auto` depends on this number.
         rough: whether fewer orders, histograms and distances are enough, which is quicker.
     """
@@ -503,16 +504,17 @@ def _corrected(
 ) -> Floats:
     """Return approximate costs that some exact costs correct, [orders, DISTANCES, rows], nats.
 
-    Approximate costs are multiplied by a ratio. It comes from the exact costs of some histograms at
-    small distances, and at more distances for the middle order. At larger distances the ratio stays
-    the same.
+    Approximate costs are multiplied by a ratio. The ratio comes from the exact costs of some
+    histograms at small distances, and at more distances for the middle order. At larger distances
+    the ratio stays the same.
 
     Args:
         votes: a vote model with one row for each state.
         settings: the settings of the run.
         orders: λ, [orders].
-        states: the states as the mechanism describes them, [rows, numbers].
-        times: the probability, or a multiple of it, that a run asks each state, [rows].
+        states: the states of the rows from the mechanism's `vote_states`, [rows, numbers].
+        times: the probability that a row of a run has each state, or a multiple of this
+            probability, [rows].
         care: how many histograms and distances to compute, from `_care`.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
@@ -565,9 +567,9 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:
-    """Return the indices of the histograms with most weight, and of some others.
+    """Return the indices of the histograms with most weight, and of a sample of the rest.
 
-    The others are evenly spaced in the order of their weights.
+    The histograms of the sample are evenly spaced in the order of their weights.
     """
     if weights.size <= number:
         return np.arange(weights.size)
@@ -597,8 +599,8 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
 def _features(votes: VoteModel, settings: Tuning) -> Floats:
     """Return the features of a regression, [rows, 6].
 
-    They are the products, up to degree 2, of the largest count and of a count that stands for all
-    other classes.
+    The features are the products, up to degree 2, of the largest count and of a count that stands
+    for all other classes.
     """
     x, second = votes.largest_two
     y = 0.5 * (second + votes.rival(settings.sigma2)) / votes.most_votes

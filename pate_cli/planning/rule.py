@@ -77,15 +77,16 @@ class TestedTarget:
 
     Attributes:
         votes: the vote model; for a search a few thousand rows are enough.
-        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
+        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
+            caller asked for.
         available: how many rows a run may ask.
         min_agreement: the smallest share of answers that must equal the plurality.
         asked: how many rows a run asks, if the caller fixed this number.
         least_chance: the required pass probability at the middle level of agreement; a smaller one
             is penalised.
         without_test: whether only runs whose worst-case ε is at most the target count as passing.
-        above: known ratios of exact and approximate cost by distance, by whether the settings have
-            a threshold.
+        above: known ratios of exact and approximate cost, by distance; the keys say whether the
+            settings have a threshold.
     """
 
     votes: VoteModel
@@ -140,8 +141,9 @@ class TestedTarget:
             votes: the vote model, with the prior weight of the mechanisms.
             asked: for each mechanism the costs of its rows, and the numbers of rows to choose from,
                 in ascending order.
-            within: the largest number of rows that needs no release test. None during a search,
-                which estimates this number, and also chooses between the given numbers of rows.
+            within: the largest number of rows that needs no release test, or None during a search.
+                If `within` is None, the method estimates it, and also tries numbers of rows between
+                those in `asked`.
         """
         target, priced = self.target, [each[1:] for each in asked]
         chances = [np.zeros((votes.ensembles, rows.size)) for _, rows in priced]
@@ -207,13 +209,14 @@ class TestedTarget:
 
 
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
-    """Return for how many rows the bound `auto` is the sharper bound, which takes more time.
+    """Return the largest number of rows for which the bound `auto` means `conditional`.
 
-    If the caller asked for another bound, or `auto` is never the sharper one, the result is `most`.
+    If the caller asked for another bound than `auto`, or `auto` never means `conditional`, the
+    result is `most`.
 
     Args:
         mechanism: the mechanism of the run.
-        target: the target, with the bound that the caller asked for.
+        target: the target, with the bound on the cost of votes that the caller asked for.
         most: the largest number of rows of the run.
         start: an estimate of the result, which makes the search quicker.
     """
@@ -228,7 +231,7 @@ def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, sta
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
-    """Return more numbers of rows, and their pass probabilities by interpolation.
+    """Return more numbers of rows in the range of `rows`, with interpolated pass probabilities.
 
     The logit of the probability is interpolated linearly in the logarithm of the number of rows.
     """
@@ -248,7 +251,8 @@ def served_by(agreement: Floats, floor: float) -> Floats:
 def served(expected: Floats) -> Floats:
     """Return the mean logarithm of expected answers over ensembles, [ensembles, ...] to [...].
 
-    Every ensemble gets the mean number of answers in addition, so that no logarithm is infinite.
+    Before the logarithm, the mean over the ensembles is added to the answers of every ensemble, so
+    that no logarithm is infinite.
     """
     return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
 
@@ -260,7 +264,8 @@ def public_goal(
 
     Args:
         votes: made-up votes, with the prior weight of the run.
-        target: ε, δ, the cost of a failed release test, and the bound that the caller asked for.
+        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
+            caller asked for.
         available: how many rows a run may ask.
         asked: how many rows a run asks, if the caller fixed this number.
     """
@@ -316,7 +321,8 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
     """Return the best number of rows for a mechanism whose settings do not change.
 
     Args:
-        goal: the goal, made by `public_goal` for made-up votes like those of the mechanism.
+        goal: the goal, made by `public_goal` for made-up votes with the numbers of teachers and
+            classes of the mechanism.
         mechanism: the mechanism of the run.
     """
     votes, target, asked = goal.votes, goal.target, goal.asked

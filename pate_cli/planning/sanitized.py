@@ -5,10 +5,11 @@ smoothness of the sensitivity, and σ_SS the noise as a multiple of the smooth s
 
 A private run may not choose these parameters by its votes. No fixed numbers are good for every
 number of teachers and queries and every noise level. So the public rule minimises the published ε
-for a *reference ensemble*. These are histograms that are drawn by a fixed recipe with a fixed seed,
-for the numbers of teachers and classes of the file. Costs are those of the mechanism of the run,
-scaled to its number of queries. All of this is public before the first vote is read. So the result
-may be printed, and anyone can recompute it.
+for a *reference ensemble*. The histograms of the reference ensemble are drawn by a fixed recipe
+with a fixed seed, for the numbers of teachers and classes of the file. Costs are those of the
+mechanism of the run, scaled to its number of queries. The recipe, the mechanism and the number of
+queries are public before the first vote is read. So the result may be printed, and anyone can
+recompute it.
 
 The rule minimises the mean of the published ε plus two standard deviations, over the noise of the
 release. The result of `best_release` for private votes is secret; the result for a reference
@@ -24,9 +25,11 @@ standard deviations, and ensembles with an ε above 10 were left out.
 `tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
 published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS
 the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth sensitivities, so that
-the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows, and a
-few rounds determine all numbers. Settings are evaluated on a coarse lattice of scores, at the best
-order so far. The exact cost is computed on the lattice of a run.
+the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows. The
+number of rows in turn changes the best β and σ_SS, so `tune` computes both in turns, a few times.
+Costs are computed on a grid to which histograms are rounded (`accounting.score_grid`). During the
+search the grid is coarse, and the order is the best order so far. The exact cost is computed on the
+fine grid that a run uses.
 """
 
 from __future__ import annotations
@@ -228,7 +231,7 @@ class _Priced:
         resolution: Resolution,
         rows: int,
     ) -> None:
-        """Compute the cells of all histograms, which are a sample of `rows` rows."""
+        """Round all histograms to the grid of a cost table; they are a sample of `rows` rows."""
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
         self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
@@ -317,7 +320,7 @@ class SanitizedVotes(Pricing):
     _order = 0.0
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates by costs on the coarse lattice, each with its best number of rows."""
+        """Return candidates by costs on the coarse grid, each with its best number of rows."""
         if not self._order:
             some = settings[::3]
             self._order = max(
@@ -334,7 +337,7 @@ class SanitizedVotes(Pricing):
         )
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Return the candidate of some settings by costs at one order, on the coarse lattice."""
+        """Return the candidate of some settings by costs at one order, on the coarse grid."""
         goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
         mechanism, available = few.mechanism(settings), self.votes.rows
         priced = _Priced(mechanism, few.counts, order, QUICK, available)

@@ -1,11 +1,11 @@
 """Settings of a run, bisection for numbers, and the pattern search that all goals use.
 
-The search starts from several settings and continues from the best of them. It evaluates all
-settings that differ by one step in one or two parameters, and repeats a good step. It then
-continues from the best new settings. If no new settings are better, it halves its steps. A function
-`look` evaluates many settings at once, so the search itself depends on no goal and no mechanism.
-After an interruption, `Search.best` is the best candidate so far. `line_of` writes settings as a
-`pate aggregate` line.
+The search starts from several settings and continues from the best of them. The search evaluates
+all settings that differ from the current settings by one step in one or two parameters, and repeats
+a good step. It then continues from the best new settings. If no new settings are better, it halves
+its steps. A function `look` evaluates many settings at once, so the search itself depends on no
+goal and no mechanism. After an interruption, `Search.best` is the best candidate so far. `line_of`
+writes settings as a `pate aggregate` line.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def keywords_of(
     """Return the keywords with which `aggregate` runs a mechanism over some queries.
 
     Amounts below one vote are texts such as `0.5votes`, because `aggregate` reads a number below 1
-    as a share of the teachers. The files of groups and of a prior are not among the keywords.
+    as a share of the teachers. The keywords `groups` and `prior`, which name files, are left out.
 
     Args:
         mechanism: Confident-GNMax or GNMax.
@@ -165,7 +165,7 @@ def least(
 ) -> float:
     """Return the smallest number that meets a condition, found by bisection.
 
-    All numbers above one that meets the condition must meet it, too.
+    If a number meets the condition, all larger numbers must meet it, too.
 
     Args:
         holds: returns whether a number meets the condition.
@@ -265,11 +265,11 @@ class Candidate:
 
     Attributes:
         mechanism: the aggregator with its settings.
-        merit: how good the settings are for the goal; larger is better. It is the logarithm of
-            expected answers, or minus the logarithm of ε, with penalties.
+        merit: how good the settings are for the goal; larger is better. The merit is the logarithm
+            of expected answers, or minus the logarithm of ε, with penalties.
         rows: how many queries to ask.
         holds: whether the settings reach the smallest agreement or pass probability that the goal
-            requires. If not, the merit has a penalty.
+            requires. If `holds` is False, the merit has a penalty.
         chance: the approximate pass probability at the middle level of agreement.
         by_level: the approximate number of expected answers at each level of agreement; empty for a
             file.
@@ -355,8 +355,8 @@ class Search:
         Given parameters have their given values in all settings.
 
         Args:
-            name: confident or gnmax. None allows both mechanisms; if a threshold or sigma1 is
-                given, only confident.
+            name: confident or gnmax. If `name` is None, both mechanisms are allowed, but only
+                confident if a threshold or sigma1 is given.
         """
         shares: list[_Shares] = [] if name is MechanismName.GNMAX else list(_TESTED)
         needs_test = not {"threshold", "sigma1"}.isdisjoint(self._given)
@@ -386,8 +386,9 @@ class Search:
             starts: the first settings.
             climbs: from how many settings to climb by smaller and smaller steps.
             halvings: how often a climb halves its steps.
-            strides: from how many first settings to climb by whole steps before. The climbs by
-                smaller steps then continue from where these climbs ended.
+            strides: from how many first settings to climb by whole steps, before any climb by
+                smaller steps. The climbs by smaller steps then start where the climbs by whole
+                steps ended.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}

@@ -41,7 +41,7 @@ def price_votes(
         mechanism: the aggregator.
         order: λ > 1.
         beta: the smoothness β; a smaller β needs more distances.
-        few: the limit on the votes of one teacher. With a limit, the costs are those of the
+        few: the limit on the votes of one teacher. If there is a limit, the costs are those of the
             costliest queries only: as many as one teacher can change.
     """
     table = mechanism.cost_table(order)
@@ -63,7 +63,8 @@ class Sensitivity(Result):
         mechanism: the public parameters of the mechanism.
         queries: the number of rows.
         within: u_d, the largest cost of all vote files within distance d, for the smallest
-            distances, nats. It is empty for the published analysis, which does not bound this cost.
+            distances, nats. Empty for the published analysis, which does not bound the cost at a
+            distance.
         conditions: whether the conditions C5 and C6 are met, for the published analysis only.
     """
 

@@ -6,10 +6,10 @@ right, which is Beta-distributed with the given mean. Wrong votes are spread ove
 by a Dirichlet draw with small weights, so that teachers confuse a query with a few classes only.
 For a given query, teachers err independently of each other, so its histogram is multinomial.
 
-For many classes the Dirichlet weights would need much memory. Then wrong votes are drawn one after
-the other from an urn. Let α be the weight of each of w wrong classes. After i wrong votes, the next
-wrong vote repeats one of these i votes with probability i/(i + α w), and otherwise is for a random
-class of the w classes. The histograms have the same distribution as with Dirichlet weights
+For many classes, wrong votes are drawn one after the other from an urn, because the Dirichlet
+weights would need much memory. Let α be the weight of each of w wrong classes. After i wrong votes,
+the next wrong vote repeats one of these i votes with probability i/(i + α w), and otherwise is for
+a random class of the w classes. The histograms have the same distribution as with Dirichlet weights
 (Blackwell and MacQueen 1973), and the memory grows with the number of teachers only.
 """
 
@@ -51,9 +51,9 @@ class SyntheticEnsemble:
         classes: m ≥ 2, the number of classes.
         queries: the number of histograms, ≥ 1.
         agreement: the mean probability that a teacher votes for the true class, in (0, 1).
-        spread: how much the difficulty of queries differs, in [0, 1). With 0 all queries are
-            equally difficult; with almost 1, teachers are nearly always right on some queries, and
-            nearly always wrong on all others.
+        spread: how much the difficulty of queries differs, in [0, 1). With spread 0 all queries are
+            equally difficult; with spread almost 1, teachers are nearly always right on some
+            queries, and nearly always wrong on all others.
         confusion: the Dirichlet weight of each wrong class, > 0; if it is small, the wrong votes on
             a query are for few classes.
         imbalance: the Zipf exponent of the class frequencies, ≥ 0; with 0 all classes are equally

@@ -50,13 +50,14 @@ class Tuned(Result):
 
     Attributes:
         best: the best settings.
-        others: the best settings of each other mechanism and kind of release that meet the goal.
+        others: the best settings of all other combinations of a mechanism and a kind of release, if
+            they meet the goal.
         complete: whether the search ended by itself; False after an interruption.
         looked_at: how many settings were evaluated.
         basis: numbers that describe the votes, such as the number of teachers.
         public: whether the votes are public or made up.
         votes: the name of the file of votes, for the command line.
-        words: the options that say how to read this file, for the command line.
+        words: the options that say how to read the file of votes, for the command line.
     """
 
     best: Found
@@ -137,7 +138,7 @@ def tune(
     """Return the best settings for a goal, under the best of several kinds of release.
 
     Args:
-        votes: the votes of a file, or made-up votes. If they have the guesses of a prior, the
+        votes: the votes of a file, or made-up votes. If the votes have the guesses of a prior, the
             search also chooses the weight of the prior.
         goals: the goal, once for each kind of release.
         given: the values of threshold, sigma1, sigma2 or prior_weight that the caller fixed, in
@@ -194,7 +195,7 @@ class _Rounds:
         self._found: dict[Tuning, Found] = {}
 
     def run(self, mechanism: MechanismName | None) -> None:
-        """Search until a round hardly improves the merit, at last with careful evaluations."""
+        """Search in rounds until a round that requires slightly more agreement gains little."""
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
         slow = isinstance(self._pricing, SanitizedVotes)
@@ -248,7 +249,8 @@ class _Rounds:
     def _finalists(self, search: Search) -> list[Candidate]:
         """Return the candidates whose exact costs are worth computing.
 
-        They are the ends of climbs, and the best candidate of each mechanism.
+        Exact costs are worth computing only for the ends of climbs, and for the best candidate of
+        each mechanism.
         """
         seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()

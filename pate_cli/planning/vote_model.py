@@ -77,7 +77,8 @@ class VoteModel:
         counts: histograms [rows, classes], which include the votes of a prior.
         teachers: τ, the number of votes on a query without those of a prior.
         weights: the weight of each row in each made-up ensemble, [ensembles, rows]; the weights of
-            an ensemble have the sum 1. None for a file, of which a run asks the rows in order.
+            an ensemble have the sum 1. There are no weights (None) for a file, of which a run asks
+            the rows in order.
         levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
         kinds: the kind of queries of each ensemble, as in `KINDS`.
         teachers_per_record: k, how many votes on a query one record may change.
@@ -85,8 +86,8 @@ class VoteModel:
         prior_weight: how many votes a public prior casts on each query.
         alone: histograms of the teachers without a prior; None if the prior has no weight.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
-        guesses: the guess of the prior for each row. It is a class, or −1 for no guess, [rows]; or
-            a probability for each class, [rows, classes]. None without a prior.
+        guesses: the guess of the prior for each row: a class, or −1 for no guess, [rows]; or a
+            probability for each class, [rows, classes]. None without a prior.
     """
 
     counts: Histograms
@@ -135,7 +136,7 @@ class VoteModel:
     def usual_votes(self) -> int:
         """Return the number of votes that good thresholds are near.
 
-        It is τ, or the largest count of all rows if teachers vote on few queries.
+        The result is τ, or the largest count of all rows if teachers vote on few queries.
         """
         return self.teachers if self.few is None else int(self.largest_two[0].max())
 
@@ -241,8 +242,8 @@ class VoteModel:
 
         Args:
             sigma2: standard deviation of the noise on each count, in votes.
-            alone: whether the plurality is that of the teachers' votes alone. Otherwise votes of a
-                prior count, too.
+            alone: True for the plurality of the teachers' votes alone; False for the plurality of
+                the teachers' votes and the votes of a prior together.
         """
         if (alone, sigma2) not in self._known:
             if not alone:
@@ -432,7 +433,7 @@ def _laws(
 
 
 def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
-    """Return the index of the value of each row, and the weights of rows, [ensembles, rows].
+    """Return for each row the index of its value in `laws`, and its weights, [ensembles, rows].
 
     Rows are spread evenly over the quantiles of the mean of all distributions.
 
@@ -461,7 +462,7 @@ def _histograms(
         random: the random generator.
         sizes: the different numbers of votes that teachers have, [sizes].
         numbers: how many teachers have each number of votes, [sizes].
-        right: how many of these teachers vote right on each row, [rows, sizes].
+        right: how many teachers with each number of votes vote right on each row, [rows, sizes].
         classes: m, the number of classes.
     """
     rows, others = len(right), classes - 1

@@ -302,7 +302,11 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Evaluate later settings on about as many rows, and at the target of the best settings."""
+        """Evaluate later settings at the target of the best settings, and on enough rows for them.
+
+        Twice the largest number of rows that this round priced is enough, but not below `_ROWS`. If
+        the goal is an ε, the target stays the same.
+        """
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
         self._look_at(max(2 * self._asked, _ROWS))

@@ -102,14 +102,19 @@ class Stated:
                 object.__setattr__(self, name, plain(getattr(self, name)))
         forms = [(self.orders, self.rdp), (self.epsilon, self.delta)]
         if sorted(sum(part is not None for part in form) for form in forms) != [0, 2]:
-            raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
+            raise _REFUSED.of(
+                'the cost must have either "orders" and "rdp", or "epsilon" and "delta"'
+            )
         if self.orders is not None and not 0 < len(self.orders) <= _MOST_ORDERS:
             raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
         for name, value, most in (("epsilon", self.epsilon, LARGEST), ("delta", self.delta, 1.0)):
             if value is not None and not 0.0 <= value < most:
                 raise ParameterError(f"{name} must be at least 0 and below {most:g}, got {value:g}")
         if not (0.0 <= self.least_delta < 1.0 and self.pair[1] < 1.0):
-            raise ParameterError("delta of one record replaced, and least_delta, must be below 1")
+            raise ParameterError(
+                "the cost has a delta of 1 or more: least_delta must be at least 0 and below 1, "
+                "and so must the delta for one record replaced, to which pate converts the cost"
+            )
         _ = self.curve
 
     @property

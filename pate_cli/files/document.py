@@ -152,29 +152,29 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
 
     def whole(digits: str) -> int:
         if abs(int(digits)) >= 2**63:
-            raise refusal.of("it has a whole number that is too large")
+            raise refusal.of("a whole number is above 2^63 - 1, or below -(2^63 - 1)")
         return int(digits)
 
     def finite(digits: str) -> float:
         # Python would accept NaN and 1e999, which pate never writes.
         if not math.isfinite(float(digits)):
-            raise refusal.of("it has a number that is not finite")
+            raise refusal.of("a number is NaN or infinite")
         return float(digits)
 
     def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         # If a field stands twice, some readers use the first value and other readers the second.
         if len(dict(pairs)) < len(pairs):
-            raise refusal.of("it has a field twice")
+            raise refusal.of("an object has a field twice")
         return dict(pairs)
 
     if len(text) > most:
-        raise refusal.of(f"it has over {most >> 20} MB, more than any file of its kind")
+        raise refusal.of(f"the text is larger than the limit of {most >> 20} MB")
     hooks: dict[str, Any] = {"parse_int": whole, "parse_float": finite, "parse_constant": finite}
     try:
         data = json.loads(text, object_pairs_hook=said_once, **hooks)
         json.dumps(data, ensure_ascii=False).encode()  # This fails on half of a surrogate pair.
     except (ValueError, RecursionError):
-        raise refusal.of("it is not valid JSON") from None
+        raise refusal.of("the text is not valid JSON") from None
     return data
 
 

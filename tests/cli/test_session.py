@@ -54,7 +54,7 @@ def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "line 2: not a query: it is not valid JSON"),
+        ("{", "line 2: not a query: the text is not valid JSON"),
         ("[1]", "line 2: not a query: a line must be a JSON object"),
         ('{"counts": [1, 2]}', "line 2: query 0: got 2 counts for 3 classes"),
         ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': the query has more votes than"),
@@ -66,9 +66,9 @@ def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
         ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: it must have either"),
         (
             '{"counts": [1, 2, 3], "id": 1, "id": 2}',
-            "line 2: not a query: it has a field twice",
+            "line 2: not a query: an object has a field twice",
         ),
-        ("\xff", "line 2: not a query: it is not valid JSON"),
+        ("\xff", "line 2: not a query: the text is not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate, text, message):

@@ -173,7 +173,7 @@ def test_who_has_votes_that_are_no_names_is_told(terminal, tmp_path, verb):
         "pate: WARNING: 200 of 500 votes (40.0%) match no label name and count as missing:\n"
     ) in seen
     assert "pate:   200 x 'Cat', " in seen
-    assert "pate: --normalise would match 200 of them\n" in seen
+    assert "pate: --normalise would match 200 of the unmatched votes\n" in seen
     assert b"match no" not in terminal("stderr", *line, "--quiet")
     assert b"match no" not in terminal("stderr", *line, "--normalise")
 

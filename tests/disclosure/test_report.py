@@ -179,14 +179,14 @@ def test_another_document_is_called_what_it_is():
 
 def test_what_is_damaged_is_refused_by_what_is_wrong(tmp_path):
     text = reports.made("stability")[0].to_json()
-    cut, data = "or is damaged: it is not valid JSON; give the file that", json.loads(text)
+    cut, data = "or is damaged: the text is not valid JSON; give the file that", json.loads(text)
     for end in range(0, len(text.rstrip()), 97):
         refused(text[:end], cut)
     for damaged, said in (
         (text + "{}", "not valid JSON"),
         (b"\xff\xfe\x00", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
-        (" " * ((1 << 26) + 1), "has over 64 MB, more than any file of its kind"),
+        (" " * ((1 << 26) + 1), "the text is larger than the limit of 64 MB"),
         (text.replace('"delta": 1e-05', '"delta": NaN', 1), "a number that is not finite"),
         (data | {"rdp": [1.0]}, "has an unknown field 'rdp'"),
         (data | {"epsilon": "1"}, "epsilon must be a finite number"),

@@ -72,14 +72,14 @@ WRONG = {
     "an empty file": _of("bad.csv", b"", ""),
     "only a header": _of("bad.csv", csv(), ""),
     "a fraction": _of(
-        "bad.csv", csv(*GOOD, "q7,59.5,40.5"), "", f"row {ROW}", "whole counts", "--layout"
+        "bad.csv", csv(*GOOD, "q7,59.5,40.5"), "", f"row {ROW}", "whole numbers", "--layout"
     ),
     "shares that sum to 1": _of(
         "bad.npy",
         npy(np.full((9, 4), 0.25)),
         "--layout counts",
         "row 0",
-        "one vote each",
+        "whole numbers",
         "--layout labels or scores",
     ),
     "a negative count": _of(
@@ -89,7 +89,7 @@ WRONG = {
         "bad.npy", with_row([np.nan, 50, 25, 25]), "", f"row {ROW}", "NaN", "repair"
     ),
     "a count that is infinite": _of(
-        "bad.npy", with_row([np.inf, 0, 0, 0]), "", f"row {ROW}", "infinity", "repair"
+        "bad.npy", with_row([np.inf, 0, 0, 0]), "", f"row {ROW}", "infinite", "repair"
     ),
     "a count beyond all ensembles": _of(
         "bad.npy", with_row([2**40, 0, 0, 0]), "", f"row {ROW}", "2147483647"
@@ -108,7 +108,7 @@ WRONG = {
         with_row([97, 1, 1, 9]),
         "--layout counts --teachers 100",
         f"row {ROW}",
-        "--teachers 100",
+        "--teachers is 100",
     ),
     "no votes at all": _of(
         "bad.npy", with_row([0, 0, 0, 0]), "--layout counts", f"row {ROW}", "--teachers"

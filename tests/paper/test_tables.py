@@ -229,7 +229,7 @@ def test_samples_in_table_2(samples, run):
     assert ["condition fails" in shown for shown in released] == [True, False]
     # Messages name flags, as the command line has them.
     assert line(out, "words.parquet")[1] == "Confident-GNMax: votes unreadable"
-    assert "convert it or drop it, or give --label-names if it holds votes in words\n" in out
+    assert "convert the column or drop it, or give --label-names if it has votes in words\n" in out
 
 
 def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):

@@ -235,7 +235,7 @@ def test_a_session_needs_a_record():
 def test_one_query_that_is_none_stops_the_batch_before_anything_is_spent():
     with small() as session:
         text = refusal(VoteError, session.ask_all, [AGREED, [1, 2], AGREED])
-        assert text == "query 1: got 2 counts for 3 classes; give one per class"
+        assert text == "query 1: got 2 counts for 3 classes; give one count per class"
         refusal(VoteError, session.ask, [200, 200, 200], id="q")
         assert session.asked == 0
 

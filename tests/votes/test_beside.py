@@ -171,7 +171,7 @@ def test_columns_go_by_the_numbers_of_classes_and_others_by_their_place(titles, 
 def test_columns_of_other_classes_are_refused(names, votes):
     """Probabilities of another class are never taken by their place."""
     text = refusal(VoteError, prior, pa.table(dict(zip(names, SHARES.T, strict=True))), votes)
-    assert "columns are not named after the classes, ant, bee, cow" in text
+    assert "the columns must have the names of the classes, ant, bee, cow" in text
 
 
 def test_lists_and_arrays_go_by_place(plain, tmp_path):
@@ -207,22 +207,37 @@ def test_words_match_as_those_of_the_votes_do(plain):
     ("given", "text"),
     [
         (["ant", "dog", "", "bee"], "row 1 has 'dog', which is none of `label_names`"),
-        ([0, 1, 3, 0], "row 2 holds none of the 3 classes; -1 stands for no guess"),
-        ([0, 1, 2, -2], "row 3 holds none of the 3 classes"),
-        ([0, 1, 0.5, 0], "row 2 holds none of the 3 classes"),
-        ([0, 1, 2.0**70, 0], "row 2 holds none of the 3 classes"),
-        ([0, float("inf"), 2, 0], "row 1 holds none of the 3 classes"),
-        (SHARES * 2, "row 0 must hold probabilities that sum to 1"),
-        (SHARES - [[0], [0.1], [0], [0]], "row 1 must hold probabilities that sum to 1"),
-        (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 must hold probabilities that sum to 1"),
-        (SHARES[:, :2], "must be probabilities [queries, 3], got (4, 2)"),
+        (
+            [0, 1, 3, 0],
+            "row 2 has a number that is not one of the 3 classes; the classes are 0 to 2",
+        ),
+        ([0, 1, 2, -2], "row 3 has a number that is not one of the 3 classes"),
+        ([0, 1, 0.5, 0], "row 2 has a number that is not one of the 3 classes"),
+        ([0, 1, 2.0**70, 0], "row 2 has a number that is not one of the 3 classes"),
+        ([0, float("inf"), 2, 0], "row 1 has a number that is not one of the 3 classes"),
+        (SHARES * 2, "row 0 must have probabilities of at least 0 whose sum is 1"),
+        (
+            SHARES - [[0], [0.1], [0], [0]],
+            "row 1 must have probabilities of at least 0 whose sum is 1",
+        ),
+        (
+            np.where(SHARES == 0.7, np.nan, SHARES),
+            "row 2 must have probabilities of at least 0 whose sum is 1",
+        ),
+        (
+            SHARES[:, :2],
+            "must have 3 probabilities per query, one for each class, but has the shape (4, 2)",
+        ),
         (SHARES[:, :, None], "has shape (4, 3, 1)"),
         (SHARES[:0], "has shape (0, 3)"),
         (pa.table({"query_id": IDS}), "has no rows, or no column besides the query ids"),
         (pa.table({"p": [[0.5, 0.5], [1.0]]}), "row 1 has a list that is empty, or not as long"),
         (pa.table({"p": [[0.5, 0.5], None]}), "row 1 has a list that is empty, or not as long"),
-        (pa.table({"ant": ["x"], "bee": ["y"]}), "its columns must hold numbers"),
-        (pa.table({"query_id": ["a", "b", "a"], "label": [0, 1, 2]}), "row 2 has the query id of"),
+        (pa.table({"ant": ["x"], "bee": ["y"]}), "all columns must have numbers"),
+        (
+            pa.table({"query_id": ["a", "b", "a"], "label": [0, 1, 2]}),
+            "rows 0 and 2 have the same query id",
+        ),
         (pa.table({"query_id": ["a", None], "label": [0, 1]}), "row 1 has no 'query_id'"),
         (pa.table({"label": pa.array([], pa.int64())}), "has no rows"),
     ],
@@ -252,7 +267,7 @@ def test_the_message_names_the_file(plain, tmp_path):
     np.save(path, np.array([0, 5, 0, 0]))
     text = refusal(VoteError, prior, path, plain)
     assert text.startswith("the prior in ")
-    assert "guesses.npy: row 1 holds" in text
+    assert "guesses.npy: row 1 has" in text
     assert "no such file" in refusal(VoteError, prior, tmp_path / "gone.csv", plain)
     assert "standard input" in refusal(VoteError, prior, "-", plain)
     path.write_bytes(path.read_bytes()[:-5])
@@ -359,7 +374,7 @@ def test_what_is_public_of_a_prior(votes):
     assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
     assert found.guessed(2).facts.prior.guesses == 1
     assert found.guessed(4).facts.prior.guesses == 2
-    assert "no guess for any of the 1 rows" in refusal(VoteError, found.guessed, 1)
+    assert "no guess for any of the first 1 rows" in refusal(VoteError, found.guessed, 1)
     by_place = with_prior(votes, GUESSES, 5)
     assert [by_place.guessed(rows).facts.prior.guesses for rows in (4, 2)] == [3, 2]
     assert "ends at row" in refusal(VoteError, with_prior(votes, GUESSES[:2], 5).guessed, 3)
@@ -432,13 +447,19 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (YES[:, :1], "must be [queries, 2 labels]"),
-        (YES[:, 0], "must be [queries, 2 labels]"),
-        ([[1, 0], [0, 0.5]], "row 1 holds none of the 2 classes; -1 stands for no guess"),
-        ([[1, 0], [0, 2]], "row 1 holds none of the 2 classes; -1 stands for no guess"),
+        (YES[:, :1], "must have one row per query and 2 columns"),
+        (YES[:, 0], "must have one row per query and 2 columns"),
+        (
+            [[1, 0], [0, 0.5]],
+            "row 1 has a number that is not one of the 2 classes; the classes are 0 to 1",
+        ),
+        (
+            [[1, 0], [0, 2]],
+            "row 1 has a number that is not one of the 2 classes; the classes are 0 to 1",
+        ),
         (
             pa.table({"red": [1, 0], "green": [0, 1]}),
-            "columns are not named after the classes, red, blue",
+            "the columns must have the names of the classes, red, blue",
         ),
     ],
 )
@@ -448,7 +469,7 @@ def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
 
 # Lists of queries, and aliases.
 
-NO_ID = "row 0 or one after it has an id that is neither a whole number nor a text"
+NO_ID = "row 0 or a later row has an id that is neither a whole number nor a text"
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
@@ -469,14 +490,17 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ([1, 2, 1], "row 2 has the query id of row 0, too"),
+        ([1, 2, 1], "rows 0 and 2 have the same query id"),
         ([1.5], NO_ID),
         ([True, False], NO_ID),
         ([[1, 2]], NO_ID),
-        ([], "has shape (0,); give one row per query"),
+        ([], "has shape (0,); give an array of one or two dimensions"),
         (pa.table({"x": [1]}), "is empty, or has no column `query_id`"),
         ([1, 2**63], NO_ID),
-        (np.array([1, 2**63], dtype=np.uint64), "has an id that is above 2^63 - 1"),
+        (
+            np.array([1, 2**63], dtype=np.uint64),
+            "has an id that is above 2^63 - 1",
+        ),
     ],
 )
 def test_lists_of_queries_that_are_none(given, text):
@@ -509,13 +533,33 @@ def test_aliases_in_every_container(kind, tmp_path):
     [
         ("a.json", '{"a": "cat", "a": "dog"}', ParameterError, "stands for 'cat' and for 'dog'"),
         ("a.csv", "alias,name\na,cat\na,dog\n", ParameterError, "stands for 'cat' and for 'dog'"),
-        ("a.csv", "alias,name\na,cat\nb,\n", ParameterError, "'b' stands for '', which is none"),
-        ("a.csv", "alias,name\na,bird\n", ParameterError, "'a' stands for 'bird', which is none"),
-        ("a.json", '{"a": ["cat"]}', ParameterError, "'a' stands for ['cat'], which is none of"),
+        ("a.csv", "alias,name\na,cat\nb,\n", ParameterError, "'b' stands for '', but '' is none"),
+        (
+            "a.csv",
+            "alias,name\na,bird\n",
+            ParameterError,
+            "'a' stands for 'bird', but 'bird' is none",
+        ),
+        (
+            "a.json",
+            '{"a": ["cat"]}',
+            ParameterError,
+            "'a' stands for ['cat'], but ['cat'] is none of",
+        ),
         ("a.json", "{moo: cow}", VoteError, "a.json: row 0 cannot be read; write one JSON object"),
         ("a.json", '{"a": ' + "[" * 99999, VoteError, "a.json: "),
-        ("a.csv", "from,to\na,cat\n", VoteError, "a table of alias, name, not of from, to"),
-        ("a.csv", "alias,name,b\na,cat,1\n", VoteError, "not of alias, name, b"),
+        (
+            "a.csv",
+            "from,to\na,cat\n",
+            VoteError,
+            "has the columns from, to; the table needs alias, name",
+        ),
+        (
+            "a.csv",
+            "alias,name,b\na,cat,1\n",
+            VoteError,
+            "has the columns alias, name, b; the table needs alias, name",
+        ),
         ("gone.csv", None, VoteError, "no such file"),
     ],
 )

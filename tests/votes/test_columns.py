@@ -56,7 +56,7 @@ def test_the_ids_by_another_name():
 def test_numbered_classes_stand_in_order(columns, bad, place):
     """Out of order, every label would silently be another class."""
     message = refusal_of(**{name: [1, 2] for name in columns})
-    assert f"column {bad!r} stands at place {place}" in message
+    assert f"column {bad!r} has the votes for class {place}" in message
 
 
 def test_the_order_of_teachers_does_not_matter():
@@ -91,7 +91,7 @@ def test_counts_are_taken_by_the_names_of_their_columns():
 )
 def test_column_names_that_speak(columns, layout):
     if layout is None:
-        assert "say `layout` counts|labels" in refused(pa.table(columns))
+        assert "give `layout`: counts or labels" in refused(pa.table(columns))
         return
     with open_votes(pa.table(columns)) as file:
         assert file.inferred
@@ -122,7 +122,7 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
     assert "oops" not in message
     words = pa.table({"teacher_0": ["a", "b"], "teacher_1": [0, 1]})
     assert (
-        "column 'teacher_1' is of type number; votes are all numbers, or all texts: convert"
+        "column 'teacher_1' is of type number, but votes must be all numbers, or all texts; convert"
         in refused(words, label_names="a,b")
     )
     prompts = pa.table({"prompt": ["?", "!"], "ann": ["a", "b"]})
@@ -132,7 +132,7 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
 
 
 def test_nothing_to_read(tmp_path):
-    assert "there are no columns of votes" in refusal_of(query_id=[1])
+    assert "the table has no columns of votes" in refusal_of(query_id=[1])
     number, text = pa.array([], pa.int64()), pa.array([], pa.string())
     lists = pa.array([], pa.list_(pa.int64()))
     for columns in (

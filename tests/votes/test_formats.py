@@ -130,13 +130,13 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
+        ("img,3,1\nimg2,1,3\n", "the first line has numbers"),
         (
             '"a","b"\n"1",5,2\n"2",2,5\n',
             "row 0 has 3 fields, but the first line has 2; leave out row names (in R",
         ),
         ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, but the first line has 3; leave out row names"),
-        ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
+        ("sep=;\na;b\n1;2\n", "the first line is `sep=`"),
         (
             '"class_0" "class_1"\n"1" 3 4\n',
             "has bars or blanks between fields; write commas and no row names",
@@ -148,7 +148,7 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
         (WIDE + "a,1,2\n\nb,1,2,3\n", "row 1 has 4 fields"),
         (WIDE + "a,1,2\nb,1,+2\n", "column 'class_1'"),
         (WIDE + "a,1,0,2\nb,1,0,2\n", "row 0 has 4 fields"),
-        (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an empty entry"),
+        (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an entry that is empty"),
         (WIDE + "a,1,2\n ,1,2\n", "row 1 has no 'query_id'"),
         ((WIDE + "a,1,2\n\xe9,1,2\n").encode("latin-1"), "line 3 is not UTF-8 text"),
         (WIDE.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
@@ -209,9 +209,9 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
     [
         ('{"counts":[1,2]}\n[1,2]\n', "row 1 cannot be read"),
         ('{"counts":[1,2]}\n{"counts":[1,2}\n', "row 1 cannot be read"),
-        ('{"v":1,"w":2}\n{"v":"x","w":2}\n', "row 1 is the first whose column 'v' changed"),
-        ('{"v":[1]}\n{"v":["x"]}\n', "row 1 is the first whose column 'v' changed"),
-        ('{"a":1,"a":2}\n', "row 0 is the first whose column 'a' was specified twice"),
+        ('{"v":1,"w":2}\n{"v":"x","w":2}\n', "row 1 is the first row in which column 'v' changed"),
+        ('{"v":[1]}\n{"v":["x"]}\n', "row 1 is the first row in which column 'v' changed"),
+        ('{"a":1,"a":2}\n', "row 0 is the first row in which column 'a' was specified twice"),
         ('[{"a":1},5]', "row 1 is not a JSON object"),
         ('[{"a":1}', "row 0 is not a JSON object"),
         ("[" * 10**5, "row 0 is not a JSON object"),
@@ -230,7 +230,7 @@ def test_a_column_of_json_that_changes_between_pieces(tmp_path, monkeypatch):
     values = [str(row) if row < 21 else '"x"' for row in range(30)]
     lines = ['{"v":' + value.rjust(3) + ',"w":1}\n' for value in values]
     (tmp_path / "v.jsonl").write_text("".join(lines))
-    assert "column 'v' holds another type than before, in row 21 or a little later" in refused(
+    assert "column 'v' changes its type in row 21 or a little later" in refused(
         tmp_path / "v.jsonl"
     )
 

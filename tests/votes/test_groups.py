@@ -77,24 +77,30 @@ def test_whole_numbers_are_whole_in_every_type(kind):
     assert teacher_groups(table) == TeacherGroups(["a", "a"], [2, 2], [2, 2])
     half = table.set_column(1, "weight", pa.array([2, 2.5]).cast(pa.decimal128(29, 2)))
     text = refusal(VoteError, teacher_groups, half)
-    assert "row 1 has no weight; give a whole number of at least 1" in text
+    assert "row 1 has no valid weight; give a whole number of at least 1" in text
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("group,weight\na,1\nb,1.5\n", "row 1 has no weight; give a whole number of at least 1"),
-        ("group,weight\na,1\nb,0\n", "row 1 has no weight; give a whole number of at least 1"),
-        ("group,weight\na,1\nb,-3\n", "row 1 has no weight"),
-        ("group,weight\na,1\nb,\n", "row 1 has no weight"),
-        ("group,teachers_per_record\na,0\n", "row 0 has no teachers_per_record"),
+        (
+            "group,weight\na,1\nb,1.5\n",
+            "row 1 has no valid weight; give a whole number of at least 1",
+        ),
+        (
+            "group,weight\na,1\nb,0\n",
+            "row 1 has no valid weight; give a whole number of at least 1",
+        ),
+        ("group,weight\na,1\nb,-3\n", "row 1 has no valid weight"),
+        ("group,weight\na,1\nb,\n", "row 1 has no valid weight"),
+        ("group,teachers_per_record\na,0\n", "row 0 has no valid teachers_per_record"),
         ("group,teachers_per_record\na,1\na,2\n", "row 1 has teachers_per_record 2"),
         ("group,teachers_per_record\na,2\nb,1\n", "row 0 has teachers_per_record 2"),
-        ("group,teacher\na,x\nb,x\n", "row 1 names a teacher a second time"),
-        ("group,teacher\na,x\n ,y\n", "row 1 has no group"),
-        ("group,weight\na,2147483647\nb,1\n", "weights sum to over"),
-        ("name,weight\na,1\n", "must be a table of group, teacher_id, teacher, weight"),
-        ("group,wieght\na,1\n", "not of group, wieght"),
+        ("group,teacher\na,x\nb,x\n", "row 1 has the teacher id of an earlier row"),
+        ("group,teacher\na,x\n ,y\n", "row 1 has no valid group"),
+        ("group,weight\na,2147483647\nb,1\n", "the sum of the weights is above"),
+        ("name,weight\na,1\n", "the table needs group, may also have teacher_id, teacher, weight"),
+        ("group,wieght\na,1\n", "has the columns group, wieght;"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
@@ -159,11 +165,11 @@ def test_a_file_says_what_is_public_of_its_groups():
     ("groups", "text"),
     [
         (TeacherGroups(["a", "b"]), "has 5 teachers, but `groups` lists 2"),
-        (TeacherGroups(GROUPS, ids=IDS), "row 0 names 'anna', who is no teacher in"),
-        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "row 4 names 9, who is no teacher in"),
+        (TeacherGroups(GROUPS, ids=IDS), "row 0 has the teacher id 'anna', but"),
+        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "row 4 has the teacher id 9, but"),
         (
             TeacherGroups(GROUPS, ids=["0", "teacher_0", "1", "2", "3"]),
-            "row 1 names 'teacher_0', who is no teacher in",
+            "row 1 has the teacher id 'teacher_0', but",
         ),
     ],
 )

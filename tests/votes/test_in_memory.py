@@ -82,7 +82,7 @@ def test_an_index_in_parts(tmp_path):
 def test_notes_of_pandas_that_are_none(said, tmp_path):
     table = pa.table(FRAME.to_dict("list")).replace_schema_metadata({b"pandas": said})
     pq.write_table(table, tmp_path / "v")
-    assert "v: cannot be read: it is damaged" in refused(tmp_path / "v", **ASKED)
+    assert "v: cannot be read: the content is damaged" in refused(tmp_path / "v", **ASKED)
 
 
 def test_what_is_only_called_like_an_index():
@@ -135,7 +135,7 @@ def test_missing_entries_of_all_kinds():
         ([np.zeros((9, 2)), np.zeros((9, 3)), np.zeros((9, 3))], "row 0 (or teacher 0)"),
         ([[1, 2], [3]], "row 1 (or teacher 1) has shape (1,), most have (2,)"),
         ([[[1], [2, 3]], [[1], [2, 3]]], "its rows are no numbers and no texts"),
-        ([[1, "secret"]], "holds words beside numbers"),
+        ([[1, "secret"]], "has texts beside numbers"),
         ([{"secret": 1}], "Python objects"),
         ([[2**70, 1]], "a number of more than 64 bits"),
         ([np.ma.masked_equal([3, 1], 1)], "is a masked array; fill it"),

@@ -139,14 +139,16 @@ def test_lists_with_gaps_and_the_numbers_of_unlisted_names_are_not_guessed(tmp_p
 
 
 def test_the_message_names_the_choices():
-    assert "say `layout` counts|labels|labels-by-teacher" in refused(np.array([[3, 1], [1, 1]]))
-    assert refused(pa.table({"v": [[0, 1], [1, 1]]})).endswith("say `layout` counts|labels")
+    assert "give `layout`: counts, labels or labels-by-teacher" in refused(
+        np.array([[3, 1], [1, 1]])
+    )
+    assert refused(pa.table({"v": [[0, 1], [1, 1]]})).endswith("give `layout`: counts or labels")
 
 
 def test_a_later_row_that_breaks_the_inference_is_an_error():
     counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
     counts[39_000, 0] += 1
-    assert "row 39000 is the first whose total differs" in refused(counts)
+    assert "row 39000 is the first row whose sum differs" in refused(counts)
 
 
 # Every way to write labels [queries, teachers] in which [teachers, queries] would be read, too.

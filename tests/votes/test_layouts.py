@@ -267,20 +267,24 @@ def test_classes_come_from_the_largest_label_when_not_told():
         assert (file.classes, file.facts.read_off) == (9, ())
         assert file.teachers == 4
     assert "row 1 has a label outside 0..65535" in refused([[0], [70_000]], layout="labels")
-    assert refused([[0], [0]], layout="labels").endswith("only label 0 occurs; give `classes`")
+    assert refused([[0], [0]], layout="labels").endswith(
+        "only label 0 occurs; give `classes`, the number of classes"
+    )
 
 
 def test_gaps_need_the_number_of_teachers():
     """Votes may be missing only where it is public how many there might be."""
     counts, lists = [[2, 1], [1, 1], [0, 3]], pa.table({"v": [[0, 0, 1], [0, 1], [None, 1, 1]]})
-    assert "row 1 is the first whose total differs from the 3 votes" in refused(
+    assert "row 1 is the first row whose sum differs from the 3 votes" in refused(
         counts, layout="counts"
     )
-    assert "row 0 has more votes than `teachers` 2" in refused(counts, layout="counts", teachers=2)
+    assert "row 0 has more than 2 votes, but `teachers` is 2" in refused(
+        counts, layout="counts", teachers=2
+    )
     np.testing.assert_array_equal(counts_of(counts, layout="counts", teachers=4), counts)
     told = {"layout": "labels", "classes": 2}
-    assert "row 1 is the first whose list does not have 3 entries" in refused(lists, **told)
-    assert "has 3 teachers, but `teachers` is 2" in refused(lists, teachers=2, **told)
+    assert "row 1 is the first row whose list does not have 3 entries" in refused(lists, **told)
+    assert "the votes have 3 teachers, but `teachers` is 2" in refused(lists, teachers=2, **told)
     expected = [[2, 1], [1, 1], [0, 2]]
     np.testing.assert_array_equal(counts_of(lists, teachers=4, **told), expected)
     first = pa.table({"labels": [[], [5, None], [1, 1, 1], [0]]})
@@ -305,15 +309,15 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
 @pytest.mark.parametrize(
     ("values", "cause"),
     [
-        ([np.nan, 3], "NaN or infinity"),
-        ([np.inf, 3], "NaN or infinity"),
+        ([np.nan, 3], "NaN or infinite"),
+        ([np.inf, 3], "NaN or infinite"),
         ([7.5, 2.5], "fractional"),
         ([0.7, 0.3], "fractional"),
-        ([-1, 11], "-1 is a class"),
+        ([-1, 11], "classes are -1 and 1"),
         ([2.0**31, 0], "above 2147483647"),
         ([1e300, 0], "above 2147483647"),
         ([0, 0], "no votes at all"),
-        ([7, 2], "the first whose total"),
+        ([7, 2], "the first row whose sum"),
     ],
 )
 def test_bad_counts_are_refused_by_row(values, cause, batch_rows):
@@ -345,7 +349,7 @@ def test_no_message_quotes_a_vote():
 
 def test_classes_must_fit():
     assert "has 3 classes, but `classes` is 4" in refused([[1, 2, 3]], layout="counts", classes=4)
-    assert "one class only" in refused([[1], [1]], layout="counts")
+    assert "only one class" in refused([[1], [1]], layout="counts")
     labels = [[0, 1], [1, 2], [3, 0]]
     assert "row 2 has a label outside 0..2" in refused(labels, layout="labels", classes=3)
     turned = {"layout": "labels-by-teacher", "classes": 3, "teachers": 3}
@@ -358,7 +362,7 @@ def test_classes_must_fit():
 def test_the_row_is_counted_over_all_parts(tmp_path):
     pq.write_table(pa.table({"class_0": [7] * 10, "class_1": [3] * 10}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"class_0": [7] * 7 + [8], "class_1": [3] * 8}), tmp_path / "b.parquet")
-    assert "row 17 is the first whose total" in refused(tmp_path)
+    assert "row 17 is the first row whose sum" in refused(tmp_path)
     (tmp_path / "csv").mkdir()
     for name, last in (("0.csv", "1,5"), ("1.csv", "1,12%")):
         (tmp_path / "csv" / name).write_text(f"class_0,class_1\n3,3\n4,2\n{last}\n")

@@ -68,13 +68,13 @@ def test_what_is_damaged_is_refused_by_row():
 
     assert "row 4 has no 'query_id'" in told((None, 3, 0))
     assert "row 4 has no 'teacher_id'" in told((5, None, 0))
-    assert "row 4 has an empty entry" in told((5, 3, None))
+    assert "row 4 has an entry that is empty" in told((5, 3, None))
     assert "row 4 has a negative number" in told((5, 3, -1))
     assert "row 4 has a label outside 0..3" in told((5, 3, 4), classes=4)
     assert "row 4 has a label outside 0..65535" in told((5, 3, 70_000))
     assert "row 4 is a second vote of one teacher" in told((5, 1, 1))
     assert "row 0 is the first vote on a query that not all 3" in told((6, 3, 1))
-    assert "has 3 teacher ids, more than `teachers` 2" in told((5, 3, 1), teachers=2)
+    assert "has 3 teacher ids, but `teachers` is 2" in told((5, 3, 1), teachers=2)
     assert "only label 0" in refused(votes([(5, 1, 0), (5, 2, 0)]))
 
 
@@ -126,7 +126,7 @@ def test_a_list_of_queries_is_what_is_asked():
     assert "row 1 is a vote on a query that is not in `queries`" in refused(
         table, queries=[7, 5], **told
     )
-    assert "are numbers, but `queries` holds texts" in refused(table, queries=["five"], **told)
+    assert "are numbers, but `queries` has texts" in refused(table, queries=["five"], **told)
 
 
 def test_where_votes_may_be_missing_the_queries_are_read_off_them():
@@ -164,7 +164,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     """Histograms and who voted on what are held at once, so their size has a limit."""
     monkeypatch.setattr(long, "MOST_BYTES", 100)
     rows = [(query, teacher, query % 2) for query in range(9) for teacher in range(2)]
-    assert "9 queries, 2 teachers and 2 classes take over 0.5 GB" in refused(votes(rows))
+    assert "9 queries, 2 teachers and 2 classes need more than 0.5 GB" in refused(votes(rows))
     assert "store one row per query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
 
 

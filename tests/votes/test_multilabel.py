@@ -93,7 +93,7 @@ def test_names_of_labels(ballots):
     file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
     assert file.facts.label_set == LabelSet(3, names=("a", "b", "c"))
     assert (file.classes, file.names) == (2, None)
-    assert "its 3 labels are not the 2 `label_names`" in refused(
+    assert "the 3 labels of the votes differ from the 2 `label_names`" in refused(
         ballots, **VOTES, label_names="a,b"
     )
     table = pa.table({"query_id": ["q", "r"], "b": [1, 1], "a": [0, 2]})
@@ -103,7 +103,9 @@ def test_names_of_labels(ballots):
     assert counts.tolist() == [[1, 1], [2, 0], [1, 1], [0, 2]]
     _, _, counts = read(table, **COUNTS, teachers=2, label_names=["a", "b"])
     assert counts.tolist() == [[2, 0], [1, 1], [0, 2], [1, 1]]
-    assert "`label_names`, in order" in refused(table, **COUNTS, teachers=2, label_names=["a", "c"])
+    assert "`label_names`; give one name per label, in order" in refused(
+        table, **COUNTS, teachers=2, label_names=["a", "c"]
+    )
 
 
 def test_missing_votes(ballots):
@@ -113,7 +115,7 @@ def test_missing_votes(ballots):
     expected = pairs_of(np.nan_to_num(votes, nan=-1))
     for array in (votes, votes.astype(np.float32)):
         np.testing.assert_array_equal(read(array, **VOTES, **TOLD)[2], expected)
-    assert "row 2 has an empty entry, or has NaN" in refused(votes, **VOTES)
+    assert "row 2 has an entry that is empty, NaN" in refused(votes, **VOTES)
     both = pairs_of(ballots).reshape(QUERIES, LABELS, 2)
     both[1, 1] = [2, 0]
     np.testing.assert_array_equal(read(both, **COUNTS, **TOLD)[2], both.reshape(-1, 2))
@@ -125,7 +127,9 @@ def test_weights(ballots):
     file, _, counts = read(ballots, **VOTES, groups=groups)
     np.testing.assert_array_equal(counts, expected)
     assert file.teachers == 10
-    assert "who voted" in refused(ballots.sum(axis=1), UsageError, **COUNTS, **TOLD, groups=groups)
+    assert "the vote of each teacher" in refused(
+        ballots.sum(axis=1), UsageError, **COUNTS, **TOLD, groups=groups
+    )
 
 
 def with_entry(array, place, value):
@@ -143,25 +147,29 @@ REFUSED = [
     (
         with_entry(ZEROS, (4, 1, 2), np.inf),
         VOTES | TOLD,
-        "row 4 has an empty entry, or has NaN or infinity",
+        "row 4 has an entry that is empty, NaN or infinite",
     ),
     (with_entry(ZEROS, (4, 1, 2), -2), VOTES | TOLD, "row 4 has a negative number"),
     (ZEROS[:4], VOTES, "6 teachers and 4 queries"),
-    (ZEROS, VOTES | {"teachers": 24}, "transposed"),
-    (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, but `teachers` is 7"),
-    (YES, VOTES, "votes have three dimensions"),
-    (ZEROS[:, :, :0], VOTES, "none empty"),
-    (YES, COUNTS, "do not tell how many said no"),
-    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes than `teachers` 6"),
+    (ZEROS, VOTES | {"teachers": 24}, "rows and columns are exchanged"),
+    (ZEROS, VOTES | {"teachers": 7}, "the votes have 6 teachers, but `teachers` is 7"),
+    (YES, VOTES, "votes need three dimensions"),
+    (ZEROS[:, :, :0], VOTES, "no dimension of size 0"),
+    (YES, COUNTS, "do not show how many teachers said no"),
+    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more than 6 votes, but `teachers` is 6"),
     (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
-    (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an empty entry, or has NaN"),
-    (BOTH[:, :, :1], COUNTS, "its last dimension must be [no, yes]"),
+    (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an entry that is empty, NaN"),
+    (BOTH[:, :, :1], COUNTS, "the last dimension must have two entries"),
     (
         with_entry(BOTH, (5, 2, 1), 4),
         COUNTS,
-        "row 5 is the first whose total differs from the 6 votes",
+        "row 5 is the first row whose sum differs from the 6 votes",
     ),
-    (with_entry(BOTH, (5, 2, 1), 4), COUNTS | TOLD, "row 5 has more votes than `teachers` 6"),
+    (
+        with_entry(BOTH, (5, 2, 1), 4),
+        COUNTS | TOLD,
+        "row 5 has more than 6 votes, but `teachers` is 6",
+    ),
     (with_entry(BOTH, (0, 0), 0), COUNTS, "row 0 has no votes at all"),
 ]
 

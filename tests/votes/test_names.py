@@ -131,13 +131,19 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
         ({"names": ("cat", "a\0")}, "`label_names`: 'a"),
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
         ({"names": ("cat", 3)}, "`label_names`: 3 is empty or not a text"),
-        ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
-        ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', which is none of `label_"),
-        ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
+        ({"names": ("cat",)}, "`label_names`: give 2 to 16777216 names, got 1"),
+        (
+            {"aliases": {"a": "bird"}},
+            "`aliases`: 'a' stands for 'bird', but 'bird' is none of `label_",
+        ),
+        ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, but 0 is none of `label_names`"),
         ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty or not a text"),
         ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty or not a text"),
-        ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', which is not the only"),
-        ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
+        (
+            {"aliases": {"DOG": "cat"}},
+            "`aliases`: 'DOG' stands for 'cat', but is also a name or an alias",
+        ),
+        ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', but is also"),
     ],
 )
 def test_what_is_contradictory_is_refused(more, message):

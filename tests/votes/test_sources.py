@@ -114,7 +114,7 @@ def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path):
     for place, kind in enumerate(kinds):
         table = pa.table({"query_id": pa.array([place]).cast(kind), "class_0": [1], "class_1": [2]})
         pq.write_table(table, tmp_path / f"{place}.parquet")
-    assert "1.parquet: column 'query_id' holds another type" in refused(f"{tmp_path}/*.parquet")
+    assert "1.parquet: column 'query_id' changes its type" in refused(f"{tmp_path}/*.parquet")
 
 
 def test_parts_of_other_widths_are_read_together(tmp_path):
@@ -145,7 +145,7 @@ def test_names_that_are_none(tmp_path):
     assert "name of the votes is empty" in refused("")
     assert "/dev/zero" in refused("/dev/zero")
     (tmp_path / "empty").mkdir()
-    assert "no files of votes" in refused(tmp_path / "empty")
+    assert "no file of votes" in refused(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy"])
@@ -167,7 +167,7 @@ def test_a_worker_that_does_not_see_the_file_is_told_apart(suffix, tmp_path):
 def test_a_file_without_permission(tmp_path):
     (tmp_path / "v.csv").write_bytes(row(1))
     (tmp_path / "v.csv").chmod(0)
-    assert "v.csv: no permission to read it" in refused(tmp_path / "v.csv")
+    assert "v.csv: no permission to read this file" in refused(tmp_path / "v.csv")
 
 
 def test_copies_are_private_and_removed(spools, tmp_path):
@@ -196,7 +196,7 @@ def test_a_disk_that_is_full():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pate_cli.votes.opening.Copying", Full)
         said = refused("-", stdin=io.BytesIO(b"a,b\n1,2\n" * 9000))
-    assert said.startswith("standard input: cannot be read: no room to copy it; make room")
+    assert said.startswith("standard input: cannot be read: no room on the disk")
 
 
 def test_a_terminal_is_not_waited_for():

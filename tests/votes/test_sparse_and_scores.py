@@ -79,8 +79,8 @@ def test_rows_without_votes_where_teachers_may_be_missing():
         ([1, 4], [2, 1], "has a label outside 0..3"),
         (None, [3], "has a null instead of a list"),
         ([3], None, "has a null instead of a list"),
-        ([1, None], [2, 1], "has an empty entry"),
-        ([1, 3], [None, 1], "has an empty entry"),
+        ([1, None], [2, 1], "has an entry that is empty"),
+        ([1, 3], [None, 1], "has an entry that is empty"),
         ([1, 3], [2, 2**31], "has a number above 2147483647"),
         ([], [], "has no votes at all"),
     ],
@@ -96,31 +96,31 @@ def test_rows_are_refused(label, count, message, place):
 
 def test_more_votes_than_teachers_are_refused():
     rows = [[1], [0, 1, 2]]
-    assert "row 0 has more votes than" in refused(
+    assert "row 0 has more than 2 votes" in refused(
         sparse(rows, [[3], [1] * 3]), classes=4, teachers=2
     )
     assert "row 1" in refused(sparse(rows, [[2], [1] * 3]), classes=4, teachers=2)
-    assert "row 1 is the first whose total" in refused(sparse([[1], [1]], [[3], [2]]), classes=4)
+    assert "row 1 is the first row whose sum" in refused(sparse([[1], [1]], [[3], [2]]), classes=4)
 
 
 def test_sparse_counts_need_their_classes_and_columns():
     table = sparse([[1]], [[3]])
-    assert "needs the number of `classes`" in refused(table, UsageError)
+    assert "needs `classes`, the number of classes" in refused(table, UsageError)
     assert "must be between 2" in refused(table, ParameterError, classes=2**24 + 1)
     floats = pa.table({"label": [[1.0]], "count": [[2.5]]})
     assert "row 0 has a fractional number" in refused(floats, classes=2)
     for column, values in (("cat", [1.0]), ("teacher_id", ["a"])):
         other = table.append_column(column, pa.array(values))
-        assert f"column {column!r} and the lists of 'label' could both be votes" in refused(
+        assert f"column {column!r} and the lists in column 'label' could both be votes" in refused(
             other, classes=4
         )
     half = pa.table({"label": [[1]]})
     assert "column 'count' is missing" in refused(half, layout="sparse", classes=4)
-    assert "must be a list of numbers" in refused(
+    assert "must have a list of numbers" in refused(
         pa.table({"label": [["a"]], "count": [[1]]}), layout="sparse", classes=4
     )
     groups = TeacherGroups(["a"])
-    assert "who voted" in refused(table, UsageError, classes=4, groups=groups)
+    assert "the vote of each teacher" in refused(table, UsageError, classes=4, groups=groups)
 
 
 @pytest.fixture
@@ -184,12 +184,12 @@ def test_a_teacher_with_nan_alone_is_missing(scores):
     ("shape", "options", "text"),
     [
         ((3, 5, 4), {}, "5 teachers and 3 queries"),
-        ((3, 5, 4), {"teachers": 3}, "transposed"),
-        ((9, 5, 4), {"teachers": 6}, "has 5 teachers, but `teachers` is 6"),
+        ((3, 5, 4), {"teachers": 3}, "rows and columns are exchanged"),
+        ((9, 5, 4), {"teachers": 6}, "the votes have 5 teachers, but `teachers` is 6"),
         ((9, 5, 4), {"classes": 5}, "has 4 classes, but `classes` is 5"),
-        ((9, 5, 1), {}, "one class only"),
-        ((9, 5, 0), {}, "none empty"),
-        ((0, 5, 2), {}, "none empty"),
+        ((9, 5, 1), {}, "only one class"),
+        ((9, 5, 0), {}, "no dimension of size 0"),
+        ((0, 5, 2), {}, "no dimension of size 0"),
         ((9, 5), {}, "three dimensions"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
         assert text.startswith(
             f"{votes.name}: 6 of 10 votes match no label name: 3 would match with "
         )
-        assert "1 read as abstentions, 2 are other words" in text
+        assert "1 are read as abstentions, 2 are other words" in text
         for word in ("`normalise`", "`aliases`", "`label_names`", "`accept_unmatched`"):
             assert word in text
         assert not any(word in text for word in ("Katze", "fish", "CAT", "N/A"))
@@ -111,12 +111,12 @@ def test_what_the_holder_is_told():
     assert first.startswith("1 of 10 votes (10.0%) match no label name")
     assert more == [
         "  1 x 'Cat', `normalise` would match it with 'cat'",
-        "`normalise` would match 1 of them",
+        "`normalise` would match 1 of the unmatched votes",
     ]
     found = counted(["cat", "N/A", "N/A", "cow"]).sentences()
     assert found[0].startswith("WARNING: 3 of 4 votes (75.0%)")
     assert found[1:3] == [f"  2 x 'N/A', {ABSTENTION}", "  1 x 'cow'"]
-    assert found[3].startswith("`aliases` ")
+    assert found[3].startswith("to match other texts, give `aliases` FILE")
 
 
 def test_json_keeps_its_keys():

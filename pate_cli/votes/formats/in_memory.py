@@ -104,7 +104,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)
     if kind_of(found.type) not in ("number", "truth", "nothing"):
-        what = "holds words beside numbers, Python objects or a number of more than 64 bits"
-        raise ParameterError(f"{what}; votes are whole numbers, or with `label_names` words")
+        what = "has texts beside numbers, Python objects or a number of more than 64 bits"
+        raise ParameterError(f"{what}; votes must be whole numbers, or texts with `label_names`")
     found = found.cast(pa.float64()) if found.null_count else found
     return np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape)

@@ -306,7 +306,7 @@ class Plan(Result):
             )
         carry = f"with {known.voters} and epsilon {known.epsilon:g}, expect {got} answers"
         if wanted is not None and not self.meets_goal:
-            return f"{carry}, not {wanted}"
+            return f"{carry}, fewer than the {wanted} answers that you asked for"
         return None if got >= min(_FEW, 0.25 * self.question.rows) else carry
 
     def to_dict(self) -> dict[str, Any]:
@@ -397,7 +397,7 @@ def plan(question: Question) -> Plan:
         other = _planned(question, otherwise)
         if other.likely and other.answers > _MORE * found.answers:
             name = otherwise.mechanism.value
-            line = f"{name} would give about {other.answers:.3g}: {other.command}"
+            line = f"{name} would give about {other.answers:.3g} answers: {other.command}"
     return replace(found, least_epsilon=least_epsilon(known), other=line)
 
 

@@ -92,13 +92,17 @@ class VoterPlan(Result):
     def said(self) -> Said:
         """Return lines with the share of right labels, the needed votes, and the command."""
         found = [
-            (f"voters right {float(share):.0%}", f"{right:.1%} of labels right")
+            (f"voters right {float(share):.0%}", f"{right:.1%} of labels are right")
             for share, right in self.labels_right.items()
         ]
-        thumb = f"{self.rule_of_thumb} votes on a query, 22 sqrt(votes per teacher) / epsilon"
-        found.append(("rule of thumb", f"{thumb}, if voters are right 80% of the time"))
+        thumb = f"{self.rule_of_thumb} votes on a query (22 sqrt(votes per teacher) / epsilon)"
+        found.append(("rule of thumb", f"{thumb} if voters are right 80% of the time"))
         found.append(
-            ("enough for", f"{self.enough_for} queries, of which 95% then get right labels")
+            (
+                "enough for",
+                f"{self.enough_for} queries, of which 95% get right labels if voters are right "
+                "80% of the time",
+            )
         )
         return [Line(self.headline(), "bold"), Pairs(found), Line(self.command, whole=True)]
 

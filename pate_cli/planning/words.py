@@ -10,11 +10,13 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.core.words import ReleaseKind
 
-_WARNING: Final = Line("these numbers describe the votes", first=("NOT RELEASABLE: ", "bold red"))
+_WARNING: Final = Line(
+    "these numbers depend on the votes, so they are secret", first=("NOT RELEASABLE: ", "bold red")
+)
 _PRIOR: Final = {
     "agrees": "the prior agrees with the teachers on",
-    "disagrees": "it disagrees on",
-    "silent": "it has no guess for",
+    "disagrees": "the prior disagrees with the teachers on",
+    "silent": "the prior has no guess for",
 }
 _SETTINGS: Final = ("threshold", "sigma1", "sigma2")
 _NEAR: Final = 5
@@ -36,21 +38,21 @@ def of_cost(result: dict[str, Any]) -> Said:
     bound = result["data_independent"]
     where = f"at order {result['order']:g}"
     if result["order_at_edge"]:
-        where += " (at the edge of the orders tried)"
+        where += ", the smallest or the largest order that was tried"
     if round_up(result["epsilon"]) == bound["epsilon"]:
-        where = "as for all votes"
+        where = "for these votes and for all votes"
     yield from _head(
         result, f"{result['expected_answers']:.2f} expected answers, delta {result['delta']:g}"
     )
     yield Line(
-        f"epsilon {result['epsilon']:.4f} {where}; worst case {bound['epsilon']:.4f} "
-        f"({bound['method']})",
+        f"epsilon {result['epsilon']:.4f} {where}; worst case for all votes: epsilon "
+        f"{bound['epsilon']:.4f} (method {bound['method']})",
         "bold",
     )
     if result.get("costliest_queries", result["queries"]) < result["queries"]:
         yield Line(
             f"only the {result['costliest_queries']} costliest queries count, because one teacher "
-            "changes no more"
+            "votes on no more queries"
         )
     if "target" in result:
         yield from _on_target(result["target"])
@@ -65,7 +67,7 @@ def of_cost(result: dict[str, Any]) -> Said:
     yield _by_order(result)
     bins = result["per_query"]["by_plurality"]
     yield _grid(
-        f"Which queries cost, at order {result['order']:g}",
+        f"Cost of queries by the number of votes for the plurality, at order {result['order']:g}",
         [{**row, "answered": row["expected_answers"] / row["queries"]} for row in bins],
         words=0,
         plurality="{from}-{to}",
@@ -97,14 +99,14 @@ def _on_target(target: dict[str, Any]) -> Iterator[Line]:
     if target["passing_queries"] == target["looked_at"]:
         rows = f"all {rows}"
     yield Line(
-        f"target {target['epsilon']:g}: {target['queries']} queries pass with probability "
-        f"{math.floor(1e4 * target['pass_probability']) / 1e4:.4f}; a failed test costs "
-        f"{target['refusal_epsilon']:g}"
+        f"target epsilon {target['epsilon']:g}: {target['queries']} queries pass the release test "
+        f"with probability {math.floor(1e4 * target['pass_probability']) / 1e4:.4f}; a failed test "
+        f"costs epsilon {target['refusal_epsilon']:g}"
     )
-    yield Line(f"smallest target that passes, by probability: {least}")
+    yield Line(f"smallest target epsilon that passes (with this probability): {least}")
     yield Line(
-        f"at {target['epsilon']:g} {rows} of the first {target['looked_at']} queries would pass "
-        "(97.7%)"
+        f"at target epsilon {target['epsilon']:g}, {rows} of the first {target['looked_at']} "
+        "queries would pass the release test with probability 97.7%"
     )
 
 
@@ -125,7 +127,8 @@ def _unmatched(found: dict[str, Any]) -> Said:
     """Yield which votes match no class name, and why."""
     yield Line(
         f"{found['votes']} of {found['cast']} votes ({found['share']:.1%}) match no label name and "
-        f"count as missing; --normalise would match {found['normalise_would_match']} of them"
+        f"count as missing; --normalise would match {found['normalise_would_match']} of the "
+        "unmatched votes"
     )
     if found["votes"]:
         yield _grid(
@@ -149,15 +152,15 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
     )
     if best is not None:
         yield Line(
-            f"this order is served best by beta {best['beta']:.4g} and sigma-release "
-            f"{best['sigma_release']:.4g}: upper release, epsilon {best['mean']:.4f} "
-            f"(sd {best['sd']:.4f})"
+            f"best settings at this order: beta {best['beta']:.4g} and sigma-release "
+            f"{best['sigma_release']:.4g}; an upper release then draws a sanitized epsilon with "
+            f"mean {best['mean']:.4f} and standard deviation {best['sd']:.4f}"
         )
     for verdict in result["conditions"]:
         held = "hold" if verdict["holds"] else f"fail: {verdict['reason']}"
         yield Line(
-            f"C5 and C6 at sigma {verdict['sigma']:g}, {verdict['classes']} classes, "
-            f"order {verdict['order']:g} {held}",
+            f"the published conditions C5 and C6, at sigma {verdict['sigma']:g}, "
+            f"{verdict['classes']} classes and order {verdict['order']:g}, {held}",
             "green" if verdict["holds"] else "red",
         )
     curve, discounted = result["local_sensitivity"], result["discounted"]
@@ -166,7 +169,7 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
     shown = sorted({*range(0, len(curve), step), reached})
     columns = [curve, discounted, *([within] if within else [])]
     yield Grid(
-        "By distance",
+        "Sensitivity by distance from these votes",
         ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])],
         [
             [str(at), *(f"{column[at]:.6g}" if at < len(column) else "-" for column in columns)]
@@ -198,9 +201,9 @@ def of_comparison(result: dict[str, Any]) -> Said:
         if row["note"]:
             yield Line(f"{row['mechanism']}: {row['note']}")
     yield Line(
-        "epsilon: for these votes. worst case: for all votes, with a cap of as many answers as are "
-        f"compared, --max-answers {result['max_answers']}; pate cost, which has no cap unless you "
-        "give one, allows for more answers and so may state more"
+        "The column epsilon is for these votes. The column worst case is for all votes, if a run "
+        f"stops after {result['max_answers']} answers (--max-answers {result['max_answers']}). "
+        "Without --max-answers, pate cost allows for more answers, so its worst case may be larger"
     )
 
 
@@ -226,10 +229,12 @@ def of_plan(result: dict[str, Any]) -> Said:
         "bold",
     )
     if "record_epsilon" in result:
-        told = f"{result['record_epsilon']:.4f} for one training record, whose teacher was trained"
-        yield Line(f"That is epsilon {told} with differential privacy")
+        yield Line(
+            "Because the teachers are trained with differential privacy, one training record has "
+            f"epsilon {result['record_epsilon']:.4f}"
+        )
     yield _grid(
-        "By how often a teacher is right, on average over made-up ensembles",
+        "Forecast by how often a teacher is right, on average over made-up ensembles of teachers",
         [
             {
                 **row,
@@ -245,12 +250,13 @@ def of_plan(result: dict[str, Any]) -> Said:
         **{"pass": "{pass}", "the_worst_pass": "{worst}"},
     )
     yield Line(
-        f"Worst case tried: {worst['agreement']:.0%} are right and queries are {worst['queries']}; "
-        f"runs pass with probability {_floored(worst['chance'])}, the others give no labels and "
-        f"spend epsilon {settings['refusal_epsilon']:g}. Published untested, these rows would cost "
+        f"Worst case tried: {worst['agreement']:.0%} of teachers are right (queries: "
+        f"{worst['queries']}); runs pass the release test with probability "
+        f"{_floored(worst['chance'])}. A run that fails the test gives no labels and spends "
+        f"epsilon {settings['refusal_epsilon']:g}. Without the test, these queries would cost "
         f"epsilon {result['untested_epsilon']:.4f}"
     )
-    yield Line(f"The least target that is of use is about {result['least_epsilon']:g}")
+    yield Line(f"The smallest useful target is about epsilon {result['least_epsilon']:g}")
     for line in (result["other"], result["command"]):
         if line is not None:
             yield Line("")
@@ -264,17 +270,17 @@ def of_search(result: dict[str, Any]) -> Said:
         f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "
         f"{row['agreement']:.2%} of them equal to the plurality"
     )
-    told = f"epsilon {row['epsilon']:.4f} whatever the votes"
+    told = f"epsilon {row['epsilon']:.4f} for all votes"
     if row["release"] == ReleaseKind.TARGET:
         told = (
             f"epsilon {row['epsilon']:g} as a tested target: the labels pass the release test with "
-            f"probability {_floored(row['pass_probability'])}, by which the answers count; failing "
-            f"costs {row['refusal_epsilon']}"
+            f"probability {_floored(row['pass_probability'])}, and the expected answers allow for "
+            f"it; a failed test costs epsilon {row['refusal_epsilon']}"
         )
     elif row["release"] == ReleaseKind.UPPER:
         told = (
-            f"published epsilon at most {row['epsilon']:.4f} with probability 97.7%; whatever the "
-            f"votes {row['data_independent_epsilon']:.4f}"
+            f"published epsilon at most {row['epsilon']:.4f} with probability 97.7%; for all "
+            f"votes, epsilon {row['data_independent_epsilon']:.4f}"
         )
     yield Line(f"{told}; delta {result['goal']['delta']:g}")
     named = [f"{name} {row[name]:g}" for name in _SETTINGS if row[name] is not None]
@@ -285,7 +291,7 @@ def of_search(result: dict[str, Any]) -> Said:
     yield Line(f"{row['mechanism']}: {', '.join(named)}")
     if result["others"]:
         yield _grid(
-            "Also found",
+            "Other settings that were found",
             result["others"],
             words=2,
             mechanism="{mechanism}",

@@ -219,7 +219,7 @@ WRONG = {
     ),
     "predictions that are no probabilities": Wrong(
         f"aggregate counts.npy --mechanism interactive {SAFE} {RUN} --student s.npy",
-        ("row 0", "sum to 1", "predict_proba"),
+        ("row 0", "sum is 1", "predict_proba"),
         {"s.npy": npy(np.full((60, 4), 0.5))},
     ),
     "groups of other teachers": Wrong(
@@ -233,7 +233,8 @@ WRONG = {
         {"g.csv": csv("a,1", "b,1.5", header="group,weight")},
     ),
     "groups of counts": Wrong(
-        f"aggregate counts.npy {CHEAP} --groups groups.csv", ("counts.npy", "who voted", "labels")
+        f"aggregate counts.npy {CHEAP} --groups groups.csv",
+        ("counts.npy", "the vote of each teacher", "labels"),
     ),
     "names of other columns": Wrong(
         f"aggregate named.csv {CHEAP} --label-names ant,bee,cow,elk", ("dog",)

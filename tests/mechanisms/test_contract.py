@@ -66,6 +66,7 @@ from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.run.labelling import drawn
+from pate_cli.votes.facts import Facts
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
 from slices import some
@@ -481,7 +482,7 @@ def labelled(mechanism, votes, *, seed=5, cap=ROWS):
 
     parts = list(drawn(votes, mechanism, key, max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])
-    sources = np.concatenate([part.table({}).sources for part in parts])
+    sources = np.concatenate([part.table({}, Facts()).sources for part in parts])
     return labels, sources, [part.kept for part in parts]
 
 

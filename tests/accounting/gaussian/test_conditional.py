@@ -148,7 +148,7 @@ def test_memory_is_decided_by_public_numbers():
         check_conditional_size(teachers=2000, sigma=100.0, **shape)
     # No table is made where the cap stands.
     check_conditional_size(teachers=2000, sigma=0.1, **shape)
-    with pytest.raises(ParameterError, match=r"teachers=5000, classes=3 and sigma=800: .* GiB"):
+    with pytest.raises(ParameterError, match=r"30 GiB .* 5000 teachers, 3 classes and sigma 800"):
         cost([[3, 2, 1]], teachers=5000, sigma=800.0, order=3.0)
 
 

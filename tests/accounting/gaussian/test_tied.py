@@ -287,5 +287,5 @@ def test_a_coin_of_hardly_any_noise_is_never_charged_less_than_it_costs():
 def test_tables_too_large_for_memory_are_refused():
     with pytest.raises(ParameterError, match="GiB"):
         cost([[3, 2, 1]], teachers=5000, sigma=800.0, threshold=3.0, sigma1=1.0, order=3.0)
-    with pytest.raises(ParameterError, match="tables of"):
+    with pytest.raises(ParameterError, match="a table of"):
         check_tied_size(teachers=5000, classes=3, sigma=800.0, order=3.0)

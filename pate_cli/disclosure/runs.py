@@ -267,7 +267,8 @@ class Run:
         drawn = self.draw.draws if self.draw is not None else ()
         if sum(map(bool, (self.settings, drawn, self.external))) != 1:
             raise LedgerError(
-                f"run {shortened(self.id)} must have either settings, a draw or an external cost"
+                f"run {shortened(self.id)} must have either `settings`, a `draw` of a sanitized "
+                "epsilon, or an `external` cost"
             )
         if self.disjoint_from and self.ensemble in (None, *self.disjoint_from):
             apart = "an ensemble other than those in `disjoint_from`"

@@ -218,7 +218,7 @@ class Output(ABC):
         replaces: returns whether an existing file is of the same kind as the output; see
             `protected`.
         resumed: whether the same run may have written this output before.
-        written: whether the draft is complete.
+        written: whether the draft of this output is complete.
         left: whether any part of the output may have become visible to others.
     """
 

@@ -442,7 +442,7 @@ class ScoredMechanism(Mechanism):
         """Return the votes of queries in the form that `state_costs` needs, [queries, numbers].
 
         Raises:
-            UsageError: the mechanism has no conditional bound.
+            UsageError: the mechanism has no such costs, which `bound` conditional needs.
         """
         raise UsageError(f"`bound` conditional cannot be used with {self.name}")
 
@@ -461,7 +461,7 @@ class ScoredMechanism(Mechanism):
             [distances, states], nats, non-decreasing in the distance.
 
         Raises:
-            UsageError: the mechanism has no conditional bound.
+            UsageError: the mechanism has no such costs, which `bound` conditional needs.
         """
         raise UsageError(f"`bound` conditional cannot be used with {self.name}")
 

@@ -131,7 +131,7 @@ class ConfidentTable(CostTable):
         rivals: the lattice of v and the score of the argmax that describes how a neighbour can
             change both; None if each may change without the other.
         test: the threshold test, and the rows of v.
-        resolution: how fine the lattice is.
+        resolution: how fine the lattice of scores is, on which costs are computed.
     """
 
     argmax: ScoreTable

@@ -12,6 +12,7 @@ import pate_cli as pate
 from pate_cli.cli.command import COMMANDS, build
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.verbs import signatures
 from pate_cli.verbs.keywords import ENTRIES, GONE, keywords_of, nearest_to, of_votes
 from pate_cli.verbs.request import PARAMETERS
@@ -88,6 +89,10 @@ def test_help_knows_how_to_write_every_value():
 def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
     known = {name for name in CLASSES for name in mechanism_class(name).options()}
     assert known == set(PARAMETERS) <= set(inspect.signature(pate.aggregate).parameters)
+    for kind in map(mechanism_class, CLASSES):
+        if issubclass(kind, ScoredMechanism):
+            for verb in (pate.cost, pate.smooth_sensitivity):
+                assert set(kind.options()) <= set(inspect.signature(verb).parameters)
 
 
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)

@@ -93,7 +93,7 @@ class Case:
         common_draws: how many draws a row takes before those of its m classes; None where the
             classes have no noise of their own.
         seen: from the mechanism and an order, the cost of publishing all noisy values; only of a
-            mechanism with a Rényi cost.
+            mechanism with a Rényi cost. If noisy values have no finite cost, a bound on any votes.
         students: whether it takes predictions; `law` then finds those of its rows bound to it.
     """
 
@@ -407,7 +407,7 @@ def test_neighbours_change_the_cost_by_at_most_its_local_sensitivity(nodes):
     at = nodes.lattice_cells
     local = nodes.table.blocks[at[:, 0] // rows, at[:, 1] // columns]
     change = np.abs(nodes.cost[here] - nodes.cost[there])
-    assert change.max() > 1e-2 * nodes.cost.max()
+    assert change.max() > 1e-2 * nodes.cost.max(), "no vote matters: take less noise in `build`"
     assert np.all(change <= np.minimum(local[here], local[there]))
 
 

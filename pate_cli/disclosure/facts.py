@@ -212,7 +212,7 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
         draws = tuple(run.draw for run in runs if run.draw is not None)
         parts = tuple(run.external for run in runs if run.external is not None)
         if not runs:
-            yield "it is a total, but it has no runs"
+            yield "the report is a total, but has no runs"
         if (facts.earlier_draws, facts.external) != (draws, parts):
             yield "the draws and external parts of a total must be those of its runs"
         if (facts.passed, facts.sanitizer, facts.sanitized) != (None, None, None):
@@ -223,11 +223,11 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
         yield "only a ledger may contain the name of a round"
     plan = facts.plan
     if (facts.sanitized is None) != (plan is None or not plan.publishes_draw):
-        yield "it has a sanitized epsilon without its parameters, or the parameters without it"
+        yield "there is a sanitized epsilon without parameters, or parameters without an epsilon"
     if (facts.passed is None) == any(done.tested for done in rounds):
-        yield "it has a release test without an outcome, or an outcome without a test"
+        yield "the release test has no outcome, or there is an outcome without a release test"
     if facts.refused and any(done.answers for done in rounds):
-        yield f"it has {rounds[0].answers} answers, although the release test failed"
+        yield f"the run has {rounds[0].answers} answers, although the release test failed"
     if not facts.refused:
         yield from (fault for done in rounds for fault in answer_faults(done))
     whole = facts.passed is not None or facts.cost.pairs or any(done.rule for done in rounds)

@@ -45,9 +45,9 @@ class Round(Settings):
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
         yield from super()._faults(mechanism)
         if not 0 <= self.answers <= self.max_answers:
-            yield f"it has {self.answers} answers, but at most {self.max_answers} are allowed"
+            yield f"the run has {self.answers} answers, but at most {self.max_answers} are allowed"
         if self.rule is not None and not self.rule.allows(self.queries, self.answers):
-            yield f"{self.answers} answers to {self.queries} queries are more than its rule allows"
+            yield f"{self.answers} answers to {self.queries} queries are more than the rule allows"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -92,7 +92,7 @@ class Ledger(Result):
         check_orders(self.orders)
         curves, shape = (self.rdp, self.ceiling, self.sensitivity), self.orders.shape
         if not self.rdp.shape == self.ceiling.shape == self.sensitivity.shape[:-1] == shape:
-            raise LedgerError("the ledger is damaged: its curves do not match its orders")
+            raise LedgerError("the ledger is damaged: the curves do not match the orders")
         if not all(np.all(np.isfinite(curve) & (curve >= 0.0)) for curve in curves):
             raise LedgerError("the ledger is damaged: a cost is negative or not finite")
         if not self.rounds:

@@ -315,11 +315,11 @@ class Settings:
                 yield f"{type(part).__name__} has delta {part.delta:g}, the run {self.delta:g}"
         charged, weight = mechanism.prior_weight, 0 if prior is None else prior.weight
         if charged != weight or (prior is not None and not weight):
-            yield f"a guess of its prior has {weight} votes, but its mechanism has {charged:g}"
+            yield f"a guess of the prior has {weight} votes, but the mechanism has {charged:g}"
         if prior is not None and not 0 <= prior.guesses <= queries:
-            yield f"its prior has {prior.guesses} guesses for {queries} queries"
+            yield f"the prior has {prior.guesses} guesses for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
-            yield f"{quoted(prior.sha256)}, the hash of its prior, is not a SHA-256"
+            yield f"{quoted(prior.sha256)}, the hash of the prior, is not a SHA-256"
         alone = mechanism.votes_together or mechanism.teachers_per_record == 1
         if self.training is not None and not alone:
             yield "`teacher_epsilon` needs records that reach one teacher each"
@@ -327,7 +327,7 @@ class Settings:
             yield from self._few_faults(mechanism)
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield (
-                "one record of its groups reached several teachers, but its mechanism only "
+                "one record of the groups reached several teachers, but the mechanism only "
                 "allows for one teacher"
             )
         if self.groups:
@@ -337,14 +337,14 @@ class Settings:
             )
             if moved != k:
                 yield (
-                    f"one record of its groups changes up to {moved} votes, but its mechanism "
+                    f"one record of the groups changes up to {moved} votes, but the mechanism "
                     f"only allows for {k}"
                 )
             if len({group.group for group in self.groups}) < len(self.groups):
                 yield "two groups have the same name"
             votes = sum(group.total_weight for group in self.groups)
             if votes != mechanism.teachers:
-                yield f"its groups have {votes} votes, its mechanism has {mechanism.teachers}"
+                yield f"the groups have {votes} votes, but the mechanism has {mechanism.teachers}"
 
     def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
         """Yield the settings without a proof for teachers who vote on few queries."""

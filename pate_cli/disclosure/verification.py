@@ -603,12 +603,12 @@ def spent_faults(report: Report) -> Iterator[str]:
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
     told = [stated(done) for done in (run.done for run in runs) if done is not None]
     if report.total and told != rounds:
-        yield "its runs do not match its rounds"
+        yield "the runs of the report do not match the rounds"
     if any(rounds.count(each) > told.count(each) for each in rounds):
-        yield "a round is not among its runs"
+        yield "a round is not among the runs of the report"
     of_run = report.labels or report.passed is not None or report.sanitized is not None
     if of_run and all(run.id != report.run for run in runs):
-        yield "its own run is not among its runs"
+        yield "the run of the report is not among the runs that the report lists"
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -633,7 +633,7 @@ def _faults_of(run: Run) -> Iterator[str]:
         yield from rule_faults(done)
         yield from answer_faults(done) if labelled else ()
     if run.external is not None and run.id != run.external.digest:
-        yield "its id is not the hash of its external cost"
+        yield "the id of the run is not the hash of the external cost"
     yield from differences(encoded(run), encoded(run.priced), "its settings give")
 
 

@@ -323,7 +323,7 @@ def test_groups_have_as_many_votes_as_the_mechanism_is_charged_for():
     """A mechanism of other votes, or of records that move fewer, would cost less."""
     for teachers, k in ((60, 1), (60, 3), (59, 2), (61, 2)):
         mechanism = GNMax(teachers, 3, sigma2=20.0, teachers_per_record=k)
-        with pytest.raises(ParameterError, match=r"its mechanism (has|only allows)"):
+        with pytest.raises(ParameterError, match=r"the mechanism (has|only allows)"):
             told(mechanism, queries=40, groups=GROUPS)
     assert told(GROUPED, queries=40, groups=GROUPS).groups == GROUPS
 

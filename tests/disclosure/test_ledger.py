@@ -109,7 +109,7 @@ def test_a_session_has_no_more_queries_and_answers_than_its_rule_allows():
         done = round_of(mechanism, queries=queries, answers=answers, rule=each)
         assert done.answers == answers
     for each, queries, answers in ((rule, 11, 0), (further, 30, 10), (further, 90, 0)):
-        with pytest.raises(ParameterError, match="more than its rule allows"):
+        with pytest.raises(ParameterError, match="more than the rule allows"):
             round_of(mechanism, queries=queries, answers=answers, rule=each)
 
 
@@ -200,7 +200,7 @@ def with_round(**fields):
 
 KNOWN = f"this tool knows {', '.join(CLASSES)}"
 COST = DAMAGED + "a cost is negative or not finite"
-CURVES = DAMAGED + "its curves do not match its orders"
+CURVES = DAMAGED + "the curves do not match the orders"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,10 @@ CURVES = DAMAGED + "its curves do not match its orders"
             malformed("rounds.0.read_off.0 must be one of classes, queries"),
         ),
         (with_round(mechanism={}), f"unknown mechanism None; {KNOWN}"),
-        (with_round(answers=9), malformed("rounds.0: it has 9 answers, but at most 8 are allowed")),
+        (
+            with_round(answers=9),
+            malformed("rounds.0: the run has 9 answers, but at most 8 are allowed"),
+        ),
         (with_round(queries=7), malformed("rounds.0: max_answers and queries must be 0 <= 8 <= 7")),
     ],
     ids=str,
@@ -231,7 +234,7 @@ def test_damaged_fields_are_refused(change, message):
 
 
 def test_a_device_that_never_ends_is_no_ledger():
-    assert "more than any file of its kind" in refusal(LedgerError, Ledger.read, "/dev/zero")
+    assert "larger than the limit of" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -302,20 +305,20 @@ SHA256 = "0" * 64
 @pytest.mark.parametrize(
     ("weight", "prior", "message"),
     [
-        (12, None, "a guess of its prior has 0 votes, but its mechanism has 12"),
+        (12, None, "a guess of the prior has 0 votes, but the mechanism has 12"),
         (
             0,
             PriorFacts(12, 3, SHA256),
-            "a guess of its prior has 12 votes, but its mechanism has 0",
+            "a guess of the prior has 12 votes, but the mechanism has 0",
         ),
         (
             7,
             PriorFacts(12, 3, SHA256),
-            "a guess of its prior has 12 votes, but its mechanism has 7",
+            "a guess of the prior has 12 votes, but the mechanism has 7",
         ),
-        (0, PriorFacts(0, 3, SHA256), "a guess of its prior has 0 votes, but its mechanism has 0"),
-        (12, PriorFacts(12, 41, SHA256), "its prior has 41 guesses for 40 queries"),
-        (12, PriorFacts(12, -1, SHA256), "its prior has -1 guesses for 40 queries"),
+        (0, PriorFacts(0, 3, SHA256), "a guess of the prior has 0 votes, but the mechanism has 0"),
+        (12, PriorFacts(12, 41, SHA256), "the prior has 41 guesses for 40 queries"),
+        (12, PriorFacts(12, -1, SHA256), "the prior has -1 guesses for 40 queries"),
         (12, PriorFacts(12, 3, "0" * 63), "is not a SHA-256"),
         (12, PriorFacts(12, 3, SHA256[1:] + "A"), "is not a SHA-256"),
     ],

@@ -117,7 +117,7 @@ def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
     done = pate.aggregate(votes, "gnmax", layout="labels", classes=2, sigma2=9.0, groups=groups)
     forged = done.report.to_dict()
     forged["rounds"][0]["mechanism"]["votes_together"] = True
-    with pytest.raises(ReportError, match="its mechanism only allows for one"):
+    with pytest.raises(ReportError, match="the mechanism only allows for one"):
         verify(json.dumps(forged).encode())
 
 

@@ -80,7 +80,8 @@ def explain(
 def _refuse_false(found: Explanation) -> None:
     """Raise MismatchError if a number or sentence of the explained report is false."""
     if found.failed:
-        raise MismatchError(f"the report does not hold: {', '.join(found.failed)}")
+        failed = ", ".join(found.failed)
+        raise MismatchError(f"the report does not hold; these checks failed: {failed}")
 
 
 @command(verbs.verify)

@@ -190,7 +190,10 @@ class Stated:
                 raise _REFUSED.of("it must be a JSON object")
             for name, ours in _FILE.items():
                 if data.get(name, ours) != ours:
-                    raise _REFUSED.of(f"its {name} is {quoted(data[name])}, this tool reads {ours}")
+                    raise _REFUSED.of(
+                        f"the field {name} is {quoted(data[name])}, but this version of pate reads "
+                        f"only {ours}"
+                    )
             word = str(data.get("adjacency")).lower().replace("_", "-")
             said = {"name": stem_of(str(path)), **data, "adjacency": word}
             said = {name: said[name] for name in said if name in cls.__dataclass_fields__}

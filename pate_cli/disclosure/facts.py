@@ -76,7 +76,10 @@ def run_of(facts: ReportFacts) -> Run:
         came = {"outcome": Outcome.RELEASED, "draw": plan}
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
-        raise ReportError("a report on several rounds without a draw cannot be added as one run")
+        raise ReportError(
+            f"a report on {len(facts.rounds)} rounds without a draw of a sanitized epsilon cannot "
+            "be one run of a record"
+        )
     elif facts.refused:
         came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
     else:
@@ -129,7 +132,8 @@ def report_of(facts: ReportFacts) -> Report:
     epsilon, kind = _head(facts, public)
     if target is not None and facts.passed is None and epsilon > target.epsilon:
         raise ReportError(
-            f"epsilon {epsilon:g} is above the target {target.epsilon:g}, and there was no test"
+            f"epsilon {epsilon:g} is above the target {target.epsilon:g}, and the labels had no "
+            "release test"
         )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
     # A sanitized ε is only valid for the given votes, but training changes votes at random.

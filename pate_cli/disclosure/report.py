@@ -506,5 +506,5 @@ def parse_report(text: str | bytes, name: str = "the report") -> Report:
     damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
     found = decoded(Report, data, damaged)
     if releasable is not found.releasable:
-        raise damaged.of("`releasable` contradicts `private`")
+        raise damaged.of("the fields `releasable` and `private` contradict each other")
     return found

@@ -77,7 +77,8 @@ class ReleasePlan:
     def __post_init__(self) -> None:
         if self.kind is ReleaseKind.TARGET:
             raise ParameterError(
-                "with `release` target, no sanitized epsilon is drawn; give upper or none"
+                "with `release` target, no sanitized epsilon is drawn; give `release` upper, which "
+                "draws one, or `release` none"
             )
         check_delta(self.delta)
         check_order(self.order)

@@ -156,7 +156,9 @@ class Labels(Result):
         one label.
         """
         if self.label_set is None:
-            raise ParameterError("queries have one label each; see `labels`")
+            raise ParameterError(
+                "by_query needs queries with several labels, but these have one each; see labels"
+            )
         return self.label_set.decided(self.labels)
 
     @property

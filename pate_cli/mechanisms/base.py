@@ -152,8 +152,8 @@ class Mechanism(ABC):
             )
         if self.classes > DENSE_CLASSES and self.most_votes > MOST_VOTED:
             raise ParameterError(
-                f"teachers and prior_weight must be at most {MOST_VOTED} together with more than "
-                f"{DENSE_CLASSES} classes, got {self.most_votes}"
+                f"with more than {DENSE_CLASSES} classes, the sum of teachers and prior_weight "
+                f"must be at most {MOST_VOTED}, got {self.most_votes}"
             )
         if self.classes > self.most_classes:
             raise ParameterError(

@@ -107,7 +107,9 @@ class InteractiveGNMax(ConfidentGNMax):
         """Return the tested score max_j (n_j − τ p_j) of the rows of the predictions, [queries]."""
         bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
         if not bound:
-            raise ParameterError("interactive must be bound to the rows it is asked about")
+            raise ParameterError(
+                "interactive needs one row of predictions per query, which for_rows selects"
+            )
         distance = dense(counts) - self.most_votes * self.predictions
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 

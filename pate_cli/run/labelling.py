@@ -254,7 +254,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     """
     target, queries = settings.target, settings.queries
     if target is None or not isinstance(mechanism, ScoredMechanism):
-        raise ValueError("there is no target to test")
+        raise ValueError("a release test needs a target, and a mechanism that has a score")
     states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
     few, shape = settings.few, {"queries": queries, "answers": settings.max_answers}

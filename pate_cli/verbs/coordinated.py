@@ -133,7 +133,7 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
         )
     tokens = table.shape[-1]
     if not 1 <= tokens <= MOST_CLASSES:
-        raise ParameterError(f"tokens must be 1 to {MOST_CLASSES}, got {tokens}")
+        raise ParameterError(f"the number of tokens must be from 1 to {MOST_CLASSES}, got {tokens}")
     rows, clocks = np.atleast_2d(table), clocks_of(ask, range(tokens))
     chosen = np.empty(len(rows), dtype=np.int64)
     step = max(1, _AT_ONCE // tokens)

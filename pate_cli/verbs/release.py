@@ -66,10 +66,10 @@ def _inputs(
         UsageError: a report has no guarantee, or covers several runs without listing them.
     """
     found, known = list[tuple[Held, Path | None]](), SpendRecord()
-    for one in given:
+    for number, one in enumerate(given, 1):
         path = Path(one) if isinstance(one, str | PathLike) else None
         held = _content(one) if isinstance(one, str | PathLike) else one
-        name = "a report" if path is None else public_name(os.fspath(path))
+        name = f"input {number}" if path is None else public_name(os.fspath(path))
         told = _told(held, name, unverified=unverified)
         if not unverified:
             _check_alike(known, told, name)
@@ -116,7 +116,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
             faults = [check.detail for check in false_in(checks_of(held))]
-            runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
+            runs = () if faults and not unverified else _runs_of(held, name, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
@@ -127,7 +127,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
     return SpendRecord(tuple(replace(run, promised=False) for run in runs) if faults else runs)
 
 
-def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
+def _runs_of(report: Report, name: str, *, claimed: bool) -> tuple[Run, ...]:
     """Return the runs in a report: all runs in `spent`, or else its only run.
 
     Raises:
@@ -136,11 +136,11 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     """
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
-        raise UsageError(f"a report cannot be released: {report.summary}")
+        raise UsageError(f"{name} cannot be released: {report.summary}")
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, promised=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
-        raise UsageError("a report covers several runs but does not list them; give their record")
+        raise UsageError(f"{name} covers several runs but does not list them; give their record")
     return (run_of(report),)
 
 
@@ -183,8 +183,9 @@ def released(asked: Mapping[str, Any]) -> Released:
         facts = _of_rounds(alone, parts, facts, key, asked)
     elif asked["release"] not in (None, ReleaseKind.NONE) or asked["again"]:
         raise UsageError(
-            "a sanitized epsilon needs ledgers only; release the ledgers first, and then the "
-            "record that has this release"
+            "a sanitized epsilon can be drawn only if all inputs are ledgers. First release the "
+            "ledgers alone, and then release the record of this draw together with the other "
+            "inputs"
         )
     run = None
     if alone is not None and facts.sanitizer is not None:

@@ -156,7 +156,10 @@ class Session:
         self._run = self._opened(asked)
         settings = self._run.settings
         if settings is None or settings.rule is None:
-            raise LedgerError("the record does not say when this session stops")
+            raise LedgerError(
+                "the record does not say when this session must stop, so the session cannot "
+                "go on; open one with another `max_queries`"
+            )
         self._settings, self.rule, self._row = settings, settings.rule, self.asked
 
     def __enter__(self) -> Self:

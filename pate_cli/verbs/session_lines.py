@@ -97,9 +97,9 @@ def _query(number: int, line: bytes) -> _Query:
             raise damaged.of("a line must be a JSON object")
         name = said.get("id")
         if not _FIELDS.issuperset(said):
-            raise damaged.of(f"it has a field other than {', '.join(sorted(_FIELDS))}")
+            raise damaged.of(f"the only fields of a query are {', '.join(sorted(_FIELDS))}")
         if ("counts" in said) == ("votes" in said):
-            raise damaged.of("it must have either counts or votes")
+            raise damaged.of("a query has either counts or votes")
     except VoteError as error:
         return number, name, error
     votes: Any = said.get("counts", said.get("votes"))

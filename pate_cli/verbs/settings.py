@@ -109,7 +109,8 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
         if release not in (None, ReleaseKind.NONE):
             raise UsageError(
                 "for teachers who vote on few queries, `tune` finds settings with `release` none "
-                "only; pate cost computes the chance of a target"
+                "only. For a target choose the settings yourself; pate cost then computes the "
+                "probability that the release test passes"
             )
         kinds = (ReleaseKind.NONE,)
     found = tuned_on(

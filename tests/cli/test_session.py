@@ -60,10 +60,10 @@ def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
         ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': the query has more votes than"),
         (
             '{"count": [1, 2]}',
-            "line 2: not a query: it has a field other than counts, id, prior, votes",
+            "line 2: not a query: the only fields of a query are counts, id, prior, votes",
         ),
-        ('{"id": "x"}', "line 2: not a query: it must have either counts or votes"),
-        ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: it must have either"),
+        ('{"id": "x"}', "line 2: not a query: a query has either counts or votes"),
+        ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: a query has either"),
         (
             '{"counts": [1, 2, 3], "id": 1, "id": 2}',
             "line 2: not a query: an object has a field twice",
@@ -88,7 +88,7 @@ def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate,
     [
         ({"id": ""}, 2, "an id is a text"),
         ({"id": 1, "prior": 2}, 2, "guesses of the prior have no weight: give --prior-weight"),
-        ({"id": "x", "votes": []}, 3, "not a query: it must have either counts or votes"),
+        ({"id": "x", "votes": []}, 3, "not a query: a query has either counts or votes"),
     ],
 )
 def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more, code, message):

@@ -285,7 +285,7 @@ def test_rounds_are_private_if_all_of_them_are():
 def test_labels_above_their_target_are_no_report_without_a_test():
     settings = told(GROUPED, queries=40, delta=DELTA, target=TargetPlan.of(0.5, delta=DELTA))
     assert Cost.of(settings).own.epsilon > 0.5
-    with pytest.raises(ReportError, match="there was no test"):
+    with pytest.raises(ReportError, match="had no release test"):
         report_of(run_facts(done_of(settings)))
 
 

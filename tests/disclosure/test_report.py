@@ -192,7 +192,7 @@ def test_what_is_damaged_is_refused_by_what_is_wrong(tmp_path):
         (data | {"epsilon": "1"}, "epsilon must be a finite number"),
         (data | {"queries": 3.0}, "queries must be a whole number"),
         (data | {"rounds": {}}, "rounds must be a list"),
-        (data | {"releasable": False}, "`releasable` contradicts `private`"),
+        (data | {"releasable": False}, "the fields `releasable` and `private` contradict"),
         (data | {"data_independent": {}}, "data_independent has no field"),
     ):
         refused(json.dumps(damaged) if isinstance(damaged, dict) else damaged, said)

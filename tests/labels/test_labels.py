@@ -80,7 +80,9 @@ def test_several_labels_a_query_are_those_of_whole_queries():
     other = refusal(ParameterError, several, [1, 2])
     assert other == "row 1: a label must be in [0, 1], or -1 for none"
     single = refusal(ParameterError, lambda: few().by_query)
-    assert single == "queries have one label each; see `labels`"
+    assert (
+        single == "by_query needs queries with several labels, but these have one each; see labels"
+    )
 
 
 def test_labels_are_frozen_and_the_callers_arrays_are_not():

@@ -28,8 +28,10 @@ def shortened(text: str, most: int = _LONGEST_NAME) -> str:
     Credentials are removed before the text is shortened, because later `withheld` could not find
     where a password ends.
     """
-    text, tail = printable(withheld(text)), most // 3
-    return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
+    for change in (withheld, printable):  # A line break is longer when it is written out.
+        text, tail = change(text), most // 3
+        text = text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
+    return text
 
 
 def printable(text: str) -> str:

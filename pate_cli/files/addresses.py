@@ -169,7 +169,9 @@ def has_no_name(source: str) -> bool:
     if is_address(source):
         return False
     place = Path(source)
-    return place.exists() and not (place.is_file() or place.is_dir())
+    with contextlib.suppress(OSError, ValueError):  # The name may be too long, or be no name.
+        return place.exists() and not (place.is_file() or place.is_dir())
+    return False
 
 
 def stem_of(source: str) -> str:

@@ -6,7 +6,9 @@ The same things in every container are the same things: ids, names of classes an
 import gzip
 import hashlib
 import json
+import os
 import pickle
+import threading
 import time
 from functools import partial
 
@@ -513,6 +515,14 @@ def test_a_list_of_queries_has_an_order(given):
 
 
 ALIASES = {"Katze": "cat", "1": "cat", "Hund, groß": "dog"}
+
+
+def test_aliases_come_through_a_pipe_that_is_read_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("alias,name\nK,cat\n",))
+    writer.start()
+    assert aliases_of(tmp_path / "pipe") == {"K": "cat"}
+    writer.join()
 
 
 @pytest.mark.parametrize("kind", [each for each in CONTAINERS if each != "folder"])

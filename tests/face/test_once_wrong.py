@@ -202,7 +202,7 @@ def test_probabilities_with_a_class_less_name_the_teacher():
 # names of columns. pandas-dev/pandas#21228: a word where the others gave numbers.
 TEXTS = {
     "a,b,c\n-1,-1,1\n1,1,1\n-1,-1,-1\n1,1,-1\n": (
-        *("v.csv: row 0", "store 0 and 1", "no vote, give --teachers"),
+        *("v.csv: row 0", "store 0 and 1", "a missing vote, give --teachers"),
     ),
     "0,1,2\n1,1,1\n1,1,1\n0,0,0\n": ("first line",),
     "t0,t1,t2\n0,0,0\n1,1,1\n1,unsure,1\n0,0,1\n": ("row 2", "'t1'"),

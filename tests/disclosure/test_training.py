@@ -149,7 +149,7 @@ def test_a_plan_finds_the_target_by_which_a_record_has_its_epsilon():
     assert told["record_epsilon"] == 0.5
     assert told["target_epsilon"] == pytest.approx(1.18, abs=0.01)
     assert planned.command.endswith("--teacher-epsilon 1")
-    assert "epsilon 0.5000 for one training record" in " ".join(
+    assert "one training record has epsilon 0.5000" in " ".join(
         line.text for line in planned.said() if hasattr(line, "text")
     )
     votes = np.tile([55, 13], (40, 1))

@@ -106,7 +106,7 @@ def test_who_takes_no_prior_refuses_one():
 def test_many_classes_with_votes_are_as_many_as_scores_are_known_for():
     many = DENSE_CLASSES + 1
     GNMax(60_000, many, sigma2=9.0, prior_weight=40_000)
-    with pytest.raises(ParameterError, match="together"):
+    with pytest.raises(ParameterError, match="the sum of teachers and prior_weight"):
         GNMax(60_000, many, sigma2=9.0, prior_weight=40_001)
 
 

@@ -4,8 +4,9 @@ This module also escapes and shortens names and values in messages, because a na
 line break, a command to the terminal, thousands of letters, or a password.
 
 Two functions remove passwords from addresses. `without_credentials` takes a single name, which may
-contain any characters. `withheld` takes a text, in which a blank ends each address. All messages go
-through `withheld`, because texts of other libraries may quote an address with a password.
+contain any characters. `withheld` takes a text that may quote addresses, each of which ends at a
+blank. All messages go through `withheld`, because texts of other libraries may quote an address
+with a password.
 """
 
 from __future__ import annotations

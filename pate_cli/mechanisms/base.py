@@ -444,7 +444,7 @@ class ScoredMechanism(Mechanism):
         Raises:
             UsageError: the mechanism has no such costs, which `bound` conditional needs.
         """
-        raise UsageError(f"`bound` conditional cannot be used with {self.name}")
+        raise UsageError(f"{self.name} has no `bound` named conditional; leave out `bound`")
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
@@ -463,7 +463,7 @@ class ScoredMechanism(Mechanism):
         Raises:
             UsageError: the mechanism has no such costs, which `bound` conditional needs.
         """
-        raise UsageError(f"`bound` conditional cannot be used with {self.name}")
+        raise UsageError(f"{self.name} has no `bound` named conditional; leave out `bound`")
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """Raise ParameterError if `state_costs` might need too much memory. All numbers are public.

@@ -108,7 +108,7 @@ class InteractiveGNMax(ConfidentGNMax):
         bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
         if not bound:
             raise ParameterError(
-                "interactive needs one row of predictions per query, which for_rows selects"
+                "`predictions` must have one row per query of the batch; call `for_rows` first"
             )
         distance = dense(counts) - self.most_votes * self.predictions
         return np.asarray(distance.max(axis=1), dtype=np.float64)

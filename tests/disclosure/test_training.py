@@ -101,7 +101,7 @@ def test_a_session_says_it(tmp_path):
 
 def test_it_is_for_records_that_reach_one_teacher():
     text = refusal(ParameterError, run, teachers_per_record=2, **PRIVATE)
-    assert text == "`teacher_epsilon` needs records that reach one teacher each"
+    assert text == "`teacher_epsilon` cannot be used with `teachers_per_record` above 1"
     teachers = np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
 
     def grouped(shared):

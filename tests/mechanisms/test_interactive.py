@@ -126,7 +126,9 @@ def test_it_must_be_bound_to_its_rows():
     )
     for mechanism in (unbound, bound):
         text = refusal(ParameterError, mechanism.score, np.full((3, 2), 5))
-        assert text == "interactive needs one row of predictions per query, which for_rows selects"
+        assert (
+            text == "`predictions` must have one row per query of the batch; call `for_rows` first"
+        )
     np.testing.assert_array_equal(bound.for_rows(np.arange(2), 1).predictions, np.full((2, 2), 0.5))
     assert unbound.fallback() is None
 

@@ -137,8 +137,9 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
     """Return the excess moment J − 1 at one split of q, rounded up; +inf if float64 overflows.
 
     J − 1 is expm1 of the log moment of the plurality, plus the positive moments of both tails. So
-    the relative precision is good even for the smallest normal q. A bound on the rounding error is
-    added. Most steps write over their input, because allocating new memory would double the time.
+    J − 1 has a small relative error even if q is as small as float64 allows. A bound on the
+    rounding error is added. Most steps write over their input, because allocating new memory would
+    double the time.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0

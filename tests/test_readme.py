@@ -112,7 +112,7 @@ def test_the_readme_is_short_and_leads_to_every_page():
 
 
 def test_the_citation_names_this_version():
-    assert f"Version {pate_cli.__version__}," in TEXT["README.md"]
+    assert f"version {pate_cli.__version__}," in TEXT["README.md"]
 
 
 def _run(text):

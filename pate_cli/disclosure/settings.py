@@ -323,7 +323,7 @@ class Settings:
             yield f"{quoted(prior.sha256)}, the hash of the prior, is not a SHA-256"
         alone = mechanism.votes_together or mechanism.teachers_per_record == 1
         if self.training is not None and not alone:
-            yield "`teacher_epsilon` cannot be used with `teachers_per_record` above 1"
+            yield "`teacher_epsilon` cannot be used if a record reached several teachers"
         if self.voting is not None:
             yield from self._few_faults(mechanism)
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):

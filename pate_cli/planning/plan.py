@@ -106,7 +106,9 @@ class Question:
             must = " or ".join(_OTHER)
             raise UsageError(f"`mechanism` of a plan must be {must}, got {self.mechanism}")
         if self.training is not None and self.teachers_per_record > 1 and not self.weights:
-            raise UsageError("`teacher_epsilon` cannot be used with `teachers_per_record` above 1")
+            raise UsageError(
+                "`teacher_epsilon` cannot be used if a record reached several teachers"
+            )
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
         missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:

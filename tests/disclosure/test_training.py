@@ -101,7 +101,7 @@ def test_a_session_says_it(tmp_path):
 
 def test_it_is_for_records_that_reach_one_teacher():
     text = refusal(ParameterError, run, teachers_per_record=2, **PRIVATE)
-    assert text == "`teacher_epsilon` cannot be used with `teachers_per_record` above 1"
+    assert text == "`teacher_epsilon` cannot be used if a record reached several teachers"
     teachers = np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
 
     def grouped(shared):
@@ -114,7 +114,7 @@ def test_it_is_for_records_that_reach_one_teacher():
 
     report = grouped(1).report  # a teacher that counts twice is one teacher
     assert report.record_epsilon == amplified(report.epsilon)
-    assert "one teacher each" in refusal(ParameterError, grouped, 2)
+    assert "reached several teachers" in refusal(ParameterError, grouped, 2)
 
 
 def test_what_holds_of_two_trainings_is_the_weaker_of_each_number():
@@ -164,7 +164,7 @@ def test_a_plan_finds_the_target_by_which_a_record_has_its_epsilon():
         ({"record_epsilon": 0.5}, "needs `teacher_epsilon`"),
         ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "excludes `target_epsilon`"),
         ({"record_epsilon": 1.5, "teacher_epsilon": 1.0}, "below 1.5 whatever is released"),
-        ({"target_epsilon": 1.0, "teachers_per_record": 2, **PRIVATE}, "reach one teacher each"),
+        ({"target_epsilon": 1.0, "teachers_per_record": 2, **PRIVATE}, "reached several teachers"),
     ],
 )
 def test_a_plan_for_a_record_that_says_nothing(wrong, told):

@@ -151,6 +151,7 @@ def test_metadata_of_others_is_passed_over(said, here):
     [
         (f"({'9' * 4000}, {'9' * 4000})", "'<i8'"),
         (f"(1{'0' * 40}, 3)", "'<i8'"),
+        (f"({'1, ' * 200})", "'<i8'"),
         ("(-1, 3)", "'<i8'"),
         ("(3L, 3)", "('<i8', 9999999999)"),
         ("(3, 3)", "'<U2147483648'"),
@@ -175,6 +176,22 @@ def test_numbers_of_16_bits(here):
     assert len(read("v.npy", layout="multilabel-counts")) == 1
     np.save("v.npy", np.array([[1, np.inf]], dtype=np.float16))
     assert "NaN or infinite" in refusal_of(VoteError, read, "v.npy", layout="counts")
+
+
+def test_truths_whose_bytes_are_neither_0_nor_1(here):
+    np.save("v.npy", np.array([[0, 170, 1], [255, 0, 0]], dtype=np.uint8).view(np.bool_))
+    given = {"layout": "labels", "label_names": "False,True", "teachers": 3}
+    assert read("v.npy", **given)[0].tolist() == [[1, 2], [2, 1]]
+
+
+def test_predictions_whose_sum_float64_cannot_hold(here):
+    np.save("v.npy", np.full((2, 2), np.finfo(np.float64).max))
+    assert "probabilities" in refusal_of(VoteError, load_predictions, "v.npy")
+
+
+def test_a_sum_of_votes_is_not_told(here):
+    np.save("v.npy", np.array([[27118001, 0]]))
+    assert "27118" not in refusal_of(VoteError, read, "v.npy", layout="counts")
 
 
 def test_predictions_that_float64_cannot_hold(here):

@@ -13,8 +13,8 @@ from fuzz.cases import CASES, seeded
 from fuzz.whole import MARK
 from pate_cli.core.errors import PateError
 
-SECONDS = 5.0
-"""CPU time that one input may take."""
+SECONDS, SECONDS_OF_OPTIONS = 5.0, 60.0
+"""CPU time that one input may take; options may ask for a long computation."""
 MOST_MEMORY = 1 << 30
 """Bytes that the process may have at once while it reads one input."""
 LONGEST = 320
@@ -32,8 +32,8 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
             CASES[case].try_on("v", seeded(case, seed))
     except PateError as error:
         refused = True
-        # Damage may turn votes into names of columns, and names may be shown.
-        names = _QUOTED if case.startswith("jsonl") else None
+        # Damage may turn votes into names of columns or of queries, and names may be shown.
+        names = _QUOTED if case.startswith(("jsonl", "session")) else None
         fault = fault_in(error, LONGEST if CASES[case].make else 2 * LONGEST, names)
         if fault is not None:
             return fault, refused
@@ -42,7 +42,8 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
     spent = time.process_time() - start
     if _peak() > max(peak, MOST_MEMORY):
         return f"took {_peak() >> 20} MB", refused
-    return (f"took {spent:.1f} s" if spent > SECONDS else None), refused
+    most = SECONDS_OF_OPTIONS if case == "options" else SECONDS
+    return (f"took {spent:.1f} s" if spent > most else None), refused
 
 
 def _peak() -> int:

@@ -208,7 +208,7 @@ def test_words_match_as_those_of_the_votes_do(plain):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["ant", "dog", "", "bee"], "row 1 has 'dog', which is none of `label_names`"),
+        (["ant", "dog", "", "bee"], "row 1 has a class that is none of `label_names`"),
         (
             [0, 1, 3, 0],
             "row 2 has a number that is not one of the 3 classes; the classes are 0 to 2",

@@ -108,7 +108,7 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
 
 
 def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
-    """Return the states of the K costliest queries, and how many of these queries each contains.
+    """Return the states of the K costliest queries, and how many of them each state has.
 
     All queries in one state cost the same. K is how many queries one voter can change. So the sum
     of the costs of the K costliest queries bounds the cost of replacing one voter (THEORY.md,

@@ -332,7 +332,7 @@ class Cost:
             return self._of_pairs(added)
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
-            raise LedgerError("no run states the delta at which the curves must be converted")
+            raise LedgerError("no run states a delta, which RDP curves need to become an epsilon")
         curves, total = replace(self, delta=delta, pairs=()), _delta_sum([delta, *added])
         if not self.pairs:
             found = curves.of_curves

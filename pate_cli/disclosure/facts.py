@@ -98,7 +98,7 @@ def group_guarantees(
 
     Args:
         groups: the groups of the teachers.
-        cost: the cost of everything in the report; None if groups have no worst case of their own.
+        cost: the cost of everything in the report; None if there is no worst case for each group.
         epsilon, delta: the (ε, δ) that the report states.
     """
     own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)

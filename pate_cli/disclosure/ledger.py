@@ -70,8 +70,8 @@ class Ledger(Result):
         <Ledger: 1 round(s), tight analysis at order 8; SECRET>
 
     Attributes:
-        rounds: one entry per run, sorted by id; all rounds have one analysis, one δ and equal
-            neighbours.
+        rounds: one entry per run, sorted by id; all rounds have the same analysis, the same δ and
+            the same definition of neighbouring vote files.
         orders: Rényi orders, [orders].
         rdp: total RDP cost at each order, [orders], nats.
         ceiling: an upper bound on the local sensitivity at all distances, which does not depend on

@@ -499,7 +499,7 @@ class ConfidentGNMax(ScoredMechanism):
         """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound.
 
         No votes are costly both for the test and for the argmax. So the estimate is 0.42 times the
-        estimate for the sum of both.
+        slope for test and argmax together.
         """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 

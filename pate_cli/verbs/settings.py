@@ -37,7 +37,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
         if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
             raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
         if asked["answers"] is not None:
-            raise UsageError("`votes_per_teacher` and `answers` contradict each other")
+            raise UsageError("give either `votes_per_teacher` or `answers`")
         if MechanismName(asked["mechanism"]) is not MechanismName.GNMAX:
             raise UsageError("`votes_per_teacher` needs `mechanism` gnmax in a plan")
         return plan_voters(asked)

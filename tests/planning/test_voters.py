@@ -94,7 +94,7 @@ def test_its_command_costs_what_it_says():
 @pytest.mark.parametrize(("asked", "told"), [
     ({"target_epsilon": None}, "needs `classes`, `teachers` and `target_epsilon`"),
     ({"mechanism": "confident"}, "needs `mechanism` gnmax"),
-    ({"answers": 5}, "`votes_per_teacher` and `answers` contradict each other"),
+    ({"answers": 5}, "give either `votes_per_teacher` or `answers`"),
     ({"teacher_epsilon": 1.0}, "contradict each other"),
 ])  # fmt: skip
 def test_what_it_does_not_plan_is_refused(asked, told):

@@ -144,6 +144,11 @@ def test_a_seeded_stream_never_changes():
     assert RunKey.of(2018).rows(0, 1).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
+def test_only_entropy_is_private():
+    assert RunKey.of(None).private is True
+    assert RunKey.of(0).private is False
+
+
 @pytest.mark.parametrize("seed", [-1, 1.0, "7"])
 def test_bad_seeds_are_usage_errors(seed):
     text = refusal(UsageError, RunKey.of, seed)
@@ -477,3 +482,9 @@ def test_however_unlikely_a_coin_can_come_up(chance):
 def test_no_coin_is_drawn_for_what_is_no_chance(chance):
     with pytest.raises(ParameterError):
         coin_of(0, 0, 0, 0).comes_up(chance)
+
+
+def test_the_mass_beyond_the_largest_draw_is_the_documented_one():
+    largest = float(normal_from_words(words_of(0))[0])
+    assert float(mpmath.erfc(largest / mpmath.sqrt(2))) == pytest.approx(2.0**-64, rel=1e-9)
+    assert float(mpmath.exp(-laplace_from_words(words_of(0))[0])) == pytest.approx(2.0**-64)

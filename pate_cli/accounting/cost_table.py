@@ -51,7 +51,7 @@ def costs_within(
         cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and these columns,
             [b − a, columns], nats.
         rows: number of rows of the lattice.
-        grid: the columns of the lattice.
+        grid: the grid of scores; each interval of scores is a column of the lattice.
         cells: the cell (v, k) of each query, [cells, 2].
         distances: d ≥ 0 in ascending order, [distances].
 

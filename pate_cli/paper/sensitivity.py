@@ -60,8 +60,8 @@ class Plateau:
         order: Rényi order λ > 1.
         log_q0: log of q0.
         log_q1: log of q1 = B_L(q0).
-        height: LS̃ on [q1, q0], nats. If conditions C2–C6 are met, no histogram has a larger local
-            sensitivity.
+        height: LS̃ on [q1, q0], nats. If conditions C2–C6 of the paper are met, it is the largest
+            local sensitivity of any histogram.
     """
 
     sigma: float
@@ -160,7 +160,8 @@ def log_q0(*, sigma: float, order: float) -> float:
     good = np.flatnonzero(beats(tried))
     if not good.size:
         raise ParameterError(
-            f"at sigma {sigma:g} and order {order:g} all votes cost as much as the worst case"
+            f"at sigma {sigma:g} and order {order:g} all votes cost as much as the worst case; give a "
+            "larger sigma or a smaller order"
         )
     below = np.linspace(tried[good[0]], lowest, _CELLS)
     for _ in range(_ROOT_ZOOMS):

@@ -135,7 +135,7 @@ def tune(
     progress: Callable[[int], None] = lambda _looked_at: None,
     interrupted: Callable[[], None] = lambda: None,
 ) -> Tuned:
-    """Return the best settings for a goal, under the best of several kinds of release.
+    """Return the best settings for a goal, and the kind of release that they need.
 
     Args:
         votes: the votes of a file, or made-up votes. If the votes have the guesses of a prior, the

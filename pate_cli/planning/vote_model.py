@@ -82,7 +82,7 @@ class VoteModel:
         levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
         kinds: the kind of queries of each ensemble, as in `KINDS`.
         teachers_per_record: k, how many votes on a query one record may change.
-        votes_together: whether the k votes that a record may change belong to one teacher.
+        votes_together: whether one teacher casts the k votes that a record may change.
         prior_weight: how many votes a public prior casts on each query.
         alone: histograms of the teachers without a prior; None if the prior has no weight.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
@@ -365,7 +365,7 @@ def made_up(
         teacher_weights: the number of votes of each teacher, with the sum τ; empty if each teacher
             has one vote.
         teachers_per_record: k, how many votes on a query one record may change.
-        votes_together: whether the k votes that a record may change belong to one teacher.
+        votes_together: whether one teacher casts the k votes that a record may change.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
     """
     random = np.random.default_rng(PUBLIC_SEED)

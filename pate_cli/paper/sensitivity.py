@@ -160,8 +160,8 @@ def log_q0(*, sigma: float, order: float) -> float:
     good = np.flatnonzero(beats(tried))
     if not good.size:
         raise ParameterError(
-            f"at sigma {sigma:g} and order {order:g} all votes cost as much as the worst case; give a "
-            "larger sigma or a smaller order"
+            f"at sigma {sigma:g} and order {order:g} all votes cost as much as the worst case; "
+            "give a larger sigma or a smaller order"
         )
     below = np.linspace(tried[good[0]], lowest, _CELLS)
     for _ in range(_ROOT_ZOOMS):

@@ -181,9 +181,7 @@ def least(
     above = min(max(start, low), high)
     while not holds(above):
         if above >= high:
-            raise UnreachableError(
-                f"even {high:g}, the largest number that was tried, does not reach the goal"
-            )
+            raise UnreachableError(f"even the largest number, {high:g}, does not reach the goal")
         low, above = above, min(2.0 * above, high)
     below = max(above / 2.0, low)
     while below > low and holds(below):

@@ -290,7 +290,7 @@ def verified(asked: Mapping[str, Any]) -> Verification:
         found = report_in(asked["report"])
     except ReportError as error:
         if _is_report(labels):
-            error.add_note("give the report first, and then the labels: they are in wrong order")
+            error.add_note("to exchange the two, give the report first, and then the labels")
         raise
     known = _record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}

@@ -10,6 +10,7 @@ HISTORIES = int(os.environ.get("PATE_HISTORIES", "15"))
 AT_ONCE = 200
 
 
+@pytest.mark.filterwarnings("ignore:.* begins a new record:UserWarning")
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
 def test_whatever_happens_what_is_promised_is_kept(first):
     seeds = range(first, min(first + AT_ONCE, HISTORIES))

@@ -10,7 +10,7 @@ from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.document import Refusal, parsed
 from pate_cli.verbs.session import Ask, Session
 
-_LONGEST: Final = 1 << 24  # bytes; the time to read a line grows with the square of its length
+_LONGEST: Final = 1 << 24  # bytes
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 _Query: TypeAlias = tuple[int, Any, Ask | VoteError]
 """The number of a line, the id of its query, and its query, or an error if it has no query."""
@@ -75,15 +75,19 @@ def _line(name: Any, **said: Any) -> str:
 
 def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
     """Yield lists of lines with their numbers from 1; a list has lines that arrived together."""
-    number, rest = 0, b""
+    number, begun, size = 0, [b""], 0  # Pieces of the line that has not ended yet, and their bytes.
     read = getattr(source, "read1", source.read)
     while chunk := read(1 << 16):
-        *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > _LONGEST:
-            raise VoteError(f"line {number + len(whole) + 1} is too long to be a query")
-        if whole:
+        end, *more = chunk.split(b"\n")
+        begun.append(end)
+        size += len(end)
+        if more:
+            whole = [b"".join(begun), *more[:-1]]
             yield list(enumerate(whole, number + 1))
-            number += len(whole)
+            number, begun, size = number + len(whole), [more[-1]], len(more[-1])
+        if size > _LONGEST:
+            raise VoteError(f"line {number + 1} is too long to be a query")
+    rest = b"".join(begun)
     if rest.strip():
         yield [(number + 1, rest)]
 

@@ -2,9 +2,9 @@
 
 All noise follows from the key of the run (`core.noise`). So a run that is started again with the
 same key gives the same labels and the same report, and nothing is drawn, published or charged
-twice. The folder also has the labels of finished rows, which saves time. Anybody who reads the
-folder knows the noise. Therefore only its owner may read the folder, and it is removed when the run
-has ended.
+twice. The folder also has the labels of finished rows, so that they need not be drawn again.
+Anybody who reads the folder knows the noise. Therefore only its owner may read the folder, and it
+is removed when the run has ended.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Checkpoint:
         return self._path(start).exists()
 
     def find(self, start: int) -> Any:
-        """Return the stored result of the range that starts at this row; None if not valid."""
+        """Return the result of the range that starts at this row; None if it is not valid."""
         try:
             data = self._path(start).read_bytes()
         except FileNotFoundError:

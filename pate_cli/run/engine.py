@@ -1,8 +1,8 @@
 """Engines do the work on rows: in this process, in several processes, or on a Dask cluster.
 
 An engine is a function of a task and its items, which yields the results in the order of the items.
-If a process is lost, its work is done again. Repeating a task is sound, because the result is the
-same: all noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
+If a process is lost, its work is done again. Repeating a task is sound, because it gives the same
+result again. All noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ def here(task: Task, items: Sequence[Any]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
-    """Yield an engine that is ready to work; its processes end with the block.
+    """Yield an engine that is ready to work; its processes end when the `with` block ends.
 
     Args:
         where: `local`; `dask`, which starts a Dask cluster on this machine; or the address
-            tcp://HOST:PORT of a Dask scheduler that is running. Workers of this scheduler need the
-            same version of pate, and must be able to open the votes by the same names.
+            tcp://HOST:PORT of a Dask scheduler that is running. Workers of a Dask scheduler need
+            the version of pate that the caller has, and must find the votes under the names that
+            the caller uses.
         workers: how many processes work on this machine, at least 1.
 
     Raises:
@@ -151,7 +152,7 @@ _TASK: list[Task] = []
 
 
 def _begin(task: bytes) -> None:
-    """Prepare a worker process, which ends with its parent, and at an interruption by Ctrl-C."""
+    """Prepare a worker process, which must end when its parent ends, and when Ctrl-C is pressed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     bound_reading()
@@ -198,7 +199,7 @@ def _on_cluster(client: Any, task: Task, items: Sequence[Any]) -> Iterator[Any]:
         )
     except NotOpenedError as error:
         raise VoteError(
-            f"{error} on a worker; workers must see the votes under the same name"
+            f"{error} on a worker; workers must find the votes under the name that you gave"
         ) from None
     except (CancelledError, OSError, KilledWorker) as error:
         raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
@@ -213,7 +214,7 @@ def _on_worker(version: str, task: Task, item: Any) -> Any:
 def _refuse_version(version: str) -> None:
     if version != __version__:
         raise EngineError(
-            f"a worker has pate {__version__}, but this is {version}; install the same version"
+            f"a worker has pate {__version__}, but you use {version}; install the same version"
         )
 
 

@@ -1,7 +1,7 @@
 """Work on all rows of votes, range by range; all engines give exactly the same result.
 
 Ranges depend only on the shape of the file, so sums over ranges are the same on every engine.
-Labels are the same, too, because each row has its own noise.
+Labels are also the same on every engine, because each row has its own noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pate_cli.votes.vote_file import VoteBatch, VoteFile
 _Found = TypeVar("_Found")
 
 PerBatch = Callable[[Any, VoteBatch], _Found]
-"""A function of a mechanism, bound to the rows of a batch, and of this batch; it can be pickled."""
+"""A function of the mechanism for the rows of a batch, and of the batch; it can be pickled."""
 
 _ENTRIES: Final = 1 << 21
 """The number of entries in a range, whose work takes some seconds (few classes: half a second)."""
@@ -78,10 +78,11 @@ class AskedRows:
         """Yield the result of `per_batch` for every batch, in order.
 
         Args:
-            mechanism: bound to the rows of each batch before `per_batch` sees it.
-            per_batch: applied to (mechanism, batch).
+            mechanism: the mechanism of the run.
+            per_batch: a function of two arguments: the mechanism for the rows of a batch, and the
+                batch.
             in_order: True if `per_batch` must see the batches one after the other in this process.
-                Work in order must begin at the first row, so it uses no checkpoint.
+                If `in_order` is True, the work begins at the first row, so no checkpoint is used.
             checkpoint: stores the results of finished ranges, and returns them later.
 
         Raises:
@@ -131,7 +132,8 @@ class OnCounts(Generic[_Found]):
     """A task that needs only the histograms of a batch, and not its ids.
 
     Attributes:
-        of: a function of the mechanism, bound to the rows, and of the histograms.
+        of: a function of two arguments: the mechanism for the rows of a batch, and the histograms
+            of the batch.
     """
 
     of: Callable[[Any, Histograms], _Found]

@@ -160,9 +160,9 @@ def run(
         checkpoint: stores what is drawn until the run has ended; None without a checkpoint.
 
     Returns:
-        Two values. The first is the facts of the report, without the name of the run, its record
-        and its labels; the fact `passed` is False if the release test failed. The second is the
-        ledger, which is SECRET; None if the run has no ledger.
+        The facts of the report, and the ledger. The facts do not include the name of the run, its
+        record and its labels. The fact `passed` is False if the release test failed. The ledger is
+        SECRET; it is None if the run has no ledger.
 
     Raises:
         VoteError: a row is not valid, or votes have changed since they were read.
@@ -206,7 +206,7 @@ class LedgerAccount:
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan, few: Few = None) -> None:
         """Start without rows; `plan` and `few` must be fixed before any vote is seen.
 
-        `few` is the limit on the votes of each teacher; None if there is none.
+        `few` is the limit on the votes of each teacher; None if there is no limit.
         """
         self._mechanism, self._plan, self._few = mechanism, plan, few
         self._tally = TallySum()
@@ -226,7 +226,7 @@ class LedgerAccount:
 
     @property
     def price(self) -> Price:
-        """Return the cost so far, and its sensitivity at all distances that the plan's β needs."""
+        """Return the cost so far, and its local sensitivities at as many distances as β needs."""
         distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
         return self._table.price(self._tally.total, distances, self._few)
 
@@ -266,7 +266,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         raise VoteError(f"expected {queries} queries, but the votes have {votes.queries}")
 
     def told(share: float) -> None:
-        """Report a share of the work for one order as a number of rows."""
+        """Report progress: a share of the work for one order becomes a number of rows."""
         nonlocal priced
         before, priced = priced, priced + share * queries / orders.size
         rows.progress(int(priced + 1e-6) - int(before + 1e-6))

@@ -99,7 +99,7 @@ class Publication:
     """Takes labels, report and ledger of one run, and publishes them together.
 
     Attributes:
-        labels: the labels if they stay in memory; otherwise no rows.
+        labels: the labels if they stay in memory; a table without rows if they go to a file.
         written: format, size and hash of the file of labels, once it is complete.
     """
 
@@ -109,7 +109,7 @@ class Publication:
     _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Take a destination whose files are reserved in `out`; if None, labels stay in memory."""
+        """Take a destination with files reserved in `out`; without it, labels stay in memory."""
         self._to, self._out = to, out or Outputs()
 
     @property

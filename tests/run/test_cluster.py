@@ -232,7 +232,7 @@ def test_a_cluster_that_cannot_work_is_found_before_anything_is_spent(
     wanted = f"no scheduler with a worker answered at {where} within 1 seconds; is it running?"
     if preloads:
         wanted = (
-            f"a worker has pate 0.0.0, but this is {pate.__version__}; install the same version"
+            f"a worker has pate 0.0.0, but you use {pate.__version__}; install the same version"
         )
     assert done.stderr.splitlines()[-1] == f"pate: {wanted}"
     assert left() == []

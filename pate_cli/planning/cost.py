@@ -2,18 +2,19 @@
 
 The tight analysis computes one Rényi divergence of all steps of a query together. The step
 "threshold" is the cost of comparing the largest count with the threshold, and "argmax" is the rest
-of the cost. The analysis of the papers may be used instead of the tight analysis. Votes are read
-twice: for the total cost at every order, and for the cost of each query at the best order.
+of the cost. The analysis of the papers may be used instead of the tight analysis. Votes are read a
+first time for the total cost at every order, and a second time for the cost of each query at the
+best order.
 
 If teachers vote on few queries, only the costliest queries count: as many as one teacher can
-change. The costliest queries are chosen separately at every order. A ledger and a release test add
-up the same costs.
+change. The costliest queries are chosen separately at every order. A ledger and a release test also
+add up the costs of the costliest queries only.
 
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
 For a target, the result includes the pass probability, the smallest target that would pass, and the
-largest number of rows that would pass. The numbers for a target are exact and no forecast, because
-they are computed from the votes: a run over the rows would pass its release test with the pass
+largest number of rows that would pass. The numbers for a target are computed from the votes, so
+they are exact and no forecast. A run over the rows would pass its release test with the pass
 probability in the result.
 """
 
@@ -145,7 +146,10 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
-    """Return the sum of the costs of all queries that count, by step, [orders], nats."""
+    """Return the total RDP cost of all batches by step, [orders], nats.
+
+    If the votes of one teacher are limited, it is the cost of the costliest queries only.
+    """
     found: dict[str, Floats] = {}
     for part in parts:
         every = {step: np.hstack([found[step], costs]) for step, costs in part.items() if found}
@@ -180,7 +184,8 @@ def queries_at(
     Returns:
         Columns, [queries] each. `query_id` is the id, `plurality` the largest count of votes, and
         `answer_probability` the probability of an answer. `cost_…` is the cost of a step and `cost`
-        the total cost, in nats. `said` is an index into `SAID`, for the guess of a prior.
+        the total cost, in nats. `said` is an index into `SAID`: it says whether the guess of a
+        prior is the plurality of the teachers, or is missing.
     """
     parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -196,8 +201,8 @@ class VoteCost(Result):
         max_answers: k2, the public cap on answers.
         delta: δ.
         orders: Rényi orders, [orders].
-        steps: the RDP cost of all queries that count, by step of the mechanism, [orders] each,
-            nats.
+        steps: the RDP cost by step of the mechanism, [orders] each, nats. If teachers vote on few
+            queries, it is the cost of the costliest queries only.
         by_orders: ε at each order, [orders], nats.
         queries: every query with its cost at the best order, in the columns of `queries_at`.
         worst_case: the worst-case ε of the labels, if no sanitized ε is released.
@@ -223,7 +228,10 @@ class VoteCost(Result):
 
     @property
     def rdp(self) -> Floats:
-        """Return the RDP cost of all queries that count, at each order, [orders], nats."""
+        """Return the total RDP cost at each order, [orders], nats.
+
+        If teachers vote on few queries, it is the cost of the costliest queries only.
+        """
         return np.sum(list(self.steps.values()), axis=0)
 
     @property
@@ -245,7 +253,8 @@ class VoteCost(Result):
     def order_at_edge(self) -> bool:
         """Return whether the best order is the smallest or the largest of several orders.
 
-        With smaller or larger orders, ε may then be smaller.
+        If the best order is the smallest or the largest, orders outside the range may give a
+        smaller ε.
         """
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
@@ -263,7 +272,7 @@ class VoteCost(Result):
     def histogram(self) -> list[dict[str, Any]]:
         """Return the queries in bins by plurality: their number, answers and cost.
 
-        These are the numbers of Figure 5 of the ICLR 2018 paper. Empty bins are left out.
+        Figure 5 of the ICLR 2018 paper shows these numbers for its votes. Empty bins are left out.
         """
         most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
         edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
@@ -411,7 +420,7 @@ def measure_target(
     max_answers: int,
     few: Few = None,
 ) -> dict[str, Any]:
-    """Return the pass probability of a target on given votes, and what would pass. SECRET.
+    """Return the pass probability of a target, and targets and rows that would pass. SECRET.
 
     Args:
         votes: the rows that are asked, and perhaps further rows of the file.
@@ -428,7 +437,7 @@ def measure_target(
         largest number of rows that passes with probability `LIKELY`.
 
     Raises:
-        UnreachableError: no target between 1/64 and 64 times the last guess would pass.
+        UnreachableError: no target that the search tries would pass.
     """
     # Smaller targets need higher orders, and the table of states must cover the highest order.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
@@ -547,7 +556,7 @@ class Compared(Result):
         return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
-        """Return the number of mechanisms, and their number of expected answers, in one line."""
+        """Return in one line how many mechanisms are compared, at how many expected answers."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
@@ -563,18 +572,19 @@ def compare_at(
 
     Args:
         votes: the rows that may be asked, from the first row on.
-        build: makes the mechanism for a number of refusals, which only some mechanisms use.
+        build: makes the mechanism from a number of refusals, which are queries without an answer.
+            Only some mechanisms depend on this number.
         answers: the wanted number of expected answers.
         delta: δ in (0, 1).
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
-        A mapping. `queries` is the number of rows that must be asked, and `expected_answers` their
-        expected answers, which are fewer than wanted if the file has too few rows. `agreement` is
-        the expected share of answers that equal the plurality. `epsilon` is ε for these votes at
-        `order`; both are None if the mechanism has no such ε. `data_independent` is the worst-case
-        ε with the wanted number of answers, rounded up, as the cap on answers. `note` has remarks
-        for the reader.
+        A mapping. `queries` is the number of rows that must be asked. `expected_answers` is the
+        expected number of answers on these rows. It is smaller than the wanted number if the file
+        has too few rows. `agreement` is the expected share of answers that equal the plurality.
+        `epsilon` is ε for these votes at `order`; both are None if the mechanism has no such ε.
+        `data_independent` is the worst-case ε with the wanted number of answers, rounded up, as the
+        cap on answers. `note` has remarks for the reader.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -614,8 +624,8 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
     """Return answers and costs of each query, [numbers, queries].
 
     The first number is the probability of an answer, and the second the probability of an answer
-    that is the plurality. The other numbers are the RDP costs at the tight orders, in nats, if the
-    mechanism has them.
+    that is the plurality. If the mechanism has RDP costs, all further numbers are its RDP costs at
+    the orders `TIGHT_ORDERS`, in nats.
     """
     answer = mechanism.answer_chance(counts)
     if not isinstance(mechanism, ScoredMechanism):  # such mechanisms answer with the plurality only

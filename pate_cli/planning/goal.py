@@ -64,7 +64,7 @@ class Goal:
         if self.answers is not None:
             check_positive("`answers`", self.answers)
         if self.bound is not Bound.AUTO and self.release is not ReleaseKind.TARGET:
-            raise UsageError("`bound` needs `release` target")
+            raise UsageError("`bound` can be used only with `release` target")
 
     def target(self, epsilon: float) -> TargetPlan:
         """Return the target of a run with a release test, for some ε.
@@ -155,7 +155,7 @@ _STATED: Final = ("max_answers", "refusal_epsilon", "order", "beta", "sigma_rele
 
 
 def if_dear(epsilon: float) -> dict[str, float]:
-    """Return the keyword `max_epsilon` if `aggregate` refuses this ε without it; else none."""
+    """Return the keyword `max_epsilon` if ε is above the limit of `aggregate`; otherwise {}."""
     return {"max_epsilon": epsilon} if epsilon > CEILING else {}
 
 
@@ -188,7 +188,7 @@ class Pricing(ABC):
 
     @abstractmethod
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with the exact costs of a run; None if no rows are possible."""
+        """Return a candidate with its exact costs; None if no number of rows suits the goal."""
 
     @abstractmethod
     def learn(self, best: Found) -> None:
@@ -220,10 +220,10 @@ class TestedVotes(Pricing):
 
     `TestedTarget` finds the settings with the most answers for a given target. To find the smallest
     target for a number of answers, the first round of the search uses a target that is nearly the
-    smallest: the settings with the most answers at such a target also need about the smallest
-    target. After each round, the search computes the smallest target of the best settings, and the
-    next round uses this target. In each round exact costs correct the approximate costs of later
-    rounds.
+    smallest. At a target that is nearly the smallest, the settings with the most answers also need
+    about the smallest target. After each round, the search computes the smallest target of the best
+    settings, and the next round uses this target. In each round exact costs correct the approximate
+    costs of later rounds.
     """
 
     careful = False
@@ -291,9 +291,10 @@ class TestedVotes(Pricing):
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
         """Return the expected answers of the first rows, for each number of rows, [rows].
 
-        If too few of the answers equal the plurality, their number is multiplied by .001. If no
-        number of rows gives the wanted answers with enough agreement, all answers count in full, so
-        that the message to the user can name the agreement that is possible.
+        For a number of rows at which too few answers equal the plurality, the expected answers are
+        multiplied by .001. If no number of rows gives the wanted answers with enough agreement, no
+        expected answers are multiplied, so that the message to the user can name the agreement that
+        is possible.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -302,10 +303,10 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Evaluate later settings at the target of the best settings, and on enough rows for them.
+        """Use the target of the best settings, and enough rows of the file, for later evaluations.
 
-        Twice the largest number of rows that this round priced is enough, but not below `_ROWS`. If
-        the goal is an ε, the target stays the same.
+        Later evaluations use at most twice the rows of the largest run of this round, or `_ROWS`
+        rows if that is more. If the goal is a given ε, the target does not change.
         """
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
@@ -375,8 +376,8 @@ class _Costs:
         test: the cost of comparing a row with the threshold.
         answer: the cost of an answer.
         whole: the cost of a row with its answer.
-        most: how many rows, and how many answers, cost something. If each teacher votes on few
-            queries, all rows and answers beyond this number cost nothing.
+        most: the largest number of rows, or of answers, that have a cost. If each teacher votes on
+            few queries, rows and answers after the first `most` cost nothing.
     """
 
     conversion: Floats
@@ -404,11 +405,12 @@ class _Costs:
 class CappedVotes(Pricing):
     """Evaluates settings by their worst-case ε, on a file of votes.
 
-    A run that asks k1 rows and stops after k2 answers has at order λ the RDP cost
-    k1·w1(λ) + k2·w2(λ), or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of
-    comparing a row with the threshold, w2 of an answer, and w12 of a whole row. How many rows get
-    an answer depends on the votes. So several numbers of rows are tried. Each number of rows gets
-    the largest cap k2 that ε allows, or the smallest cap that gives the wanted expected answers.
+    A run that asks k1 rows and stops after k2 answers has at order λ the RDP cost k1·w1(λ) +
+    k2·w2(λ), or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of comparing a row
+    with the threshold, w2 the worst-case cost of an answer, and w12 the worst-case cost of the
+    comparison and the answer of a row together. How many rows get an answer depends on the votes.
+    So several numbers of rows are tried. Each number of rows gets the largest cap k2 that ε allows,
+    or the smallest cap that gives the wanted expected answers.
     """
 
     _above = 1.0
@@ -482,10 +484,9 @@ class CappedVotes(Pricing):
     def _quick(self, settings: Tuning) -> _Costs:
         """Return approximate worst-case costs by Fisher information.
 
-        The approximate costs are right if one vote is small compared with the noise. If passing the
-        threshold is as likely as failing, the comparison costs λ/(πσ1²). If two classes are equally
-        likely to win, an answer costs 2λ/(πσ2²). With all other probabilities of passing and
-        winning, the costs are smaller.
+        The approximate costs are right if one vote is small compared with the noise. The comparison
+        costs most, λ/(πσ1²), if passing the threshold is as likely as failing. An answer costs
+        most, 2λ/(πσ2²), if two classes are equally likely to win.
         """
         few, weight = self.votes.few, settings.prior_weight
         most, answer = float(self.votes.usual_votes + weight), 2.0 / settings.sigma2**2
@@ -535,7 +536,7 @@ def _fairness(z: Floats) -> Floats:
 def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
     """Return the smallest caps that give the wanted expected answers, [rows].
 
-    A cap is 0 if its number of rows cannot give these answers.
+    A cap is 0 if its number of rows cannot give the wanted expected answers.
     """
     near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
     caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))

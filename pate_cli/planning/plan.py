@@ -125,7 +125,10 @@ class Question:
 
     @property
     def unknown(self) -> str:
-        """Return the name of the number that the plan must find; answers if all are given."""
+        """Return which number the plan must find: `teachers`, `epsilon` or `answers`.
+
+        If the question gives all three numbers, the result is `answers`.
+        """
         if self.teachers is None:
             return "teachers"
         return "epsilon" if self.epsilon is None else "answers"
@@ -171,7 +174,7 @@ class Question:
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
 
     def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
-        """Return made-up votes for these numbers of teachers and classes."""
+        """Return made-up votes for the teachers and classes of the question."""
         teachers, prior = self.teachers or 1, self.prior_weight
         return made_up(
             teachers=teachers,
@@ -215,7 +218,8 @@ class Plan(Result):
 
     Attributes:
         question: the facts as they were given.
-        known: the facts of the question, with the number that the plan found.
+        known: the facts of the question; if teachers or ε were missing, the plan has added its
+            number for them.
         forecast: the forecast for made-up teachers, with the settings and rows of the public rule.
         least_epsilon: about the smallest useful target, nats, from the function `least_epsilon`.
         other: a line with the command of the other mechanism, if it gives more answers; else None.
@@ -432,8 +436,8 @@ def _needed(question: Question) -> float:
 def least_epsilon(known: Question) -> float:
     """Return about the smallest useful target, nats.
 
-    With the noise that this target needs, an answer of gnmax equals the plurality 3 times in 4. The
-    worst-case ε of one answer is at most this target, so that one answer needs no release test. A
+    The result is the worst-case ε of one answer of gnmax, with so much noise that the answer equals
+    the plurality 3 times in 4. So at this target a run with one answer needs no release test. A
     smaller target needs more noise, and labels are then hardly better than guesses. With more
     teachers the result is smaller. The number of queries does not change the result.
     """
@@ -454,7 +458,7 @@ def points(
 ) -> list[tuple[int, float, tuple[float, ...]]]:
     """Return points for a picture of a plan: teachers, ε, and expected answers at each level.
 
-    The numbers of teachers and ε are around those of the plan.
+    The points lie around the number of teachers and the ε of the plan.
 
     Args:
         found: the plan.

@@ -15,28 +15,30 @@ result is within .01 or .02 of the mean over made-up runs.
 
 *Approximate costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
 largest classes, and it then costs about as much as if no other class existed. So a query becomes a
-pair (x, y). The largest count is x. The count y lies between the second largest count and the count
-at which a single rival would win as often as all losing classes together. The larger the gap
-between the two largest counts, the closer is y to this rival, because several losing classes then
-share the cost. Let p be the probability of passing the threshold and w the probability that x wins.
-Let p' and w' be these probabilities after one vote has moved from one class to the other. Then the
-RDP cost of the query at order λ is
+pair (x, y). The largest count is x. The rival count is the count at which a single rival would win
+as often as all losing classes together. The count y lies between the second largest count and the
+rival count. The larger the gap between the two largest counts, the closer is y to the rival count,
+because several losing classes then share the cost. Let p be the probability of passing the
+threshold and w the probability that x wins. Let p' and w' be the values of p and w after one vote
+has moved from one class to the other. Then the RDP cost of the query at order λ is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
-If d votes change, the pair can become any pair of a hexagon around it: each count gains or loses
-votes, or one count gives votes to the other. The cost at distance d is the largest cost in this
-hexagon. All costs stand in a table of pairs on a grid, which takes a few milliseconds for each
-choice of settings. With 30 teachers or more, the sum over queries is within 5% of the cost that the
+One changed vote adds 1 to a count, subtracts 1 from a count, or moves 1 from one of the two counts
+to the other. If d votes change, the pair (x, y) can become any pair of a hexagon around (x, y). The
+cost of a query at distance d is the largest cost of all pairs that it can become if d votes change.
+For each choice of settings, the costs of all pairs on a grid are stored in a table, which takes a
+few milliseconds. With 30 teachers or more, the sum over queries is within 5% of the cost that the
 accountant computes. The worst-case cost is estimated by the worst pair, for which the threshold and
 the argmax each change in the worst direction.
 
 *Which costs are used.* `quick_costs` returns approximate costs times a correction that is known
-beforehand. Searches use them, and also the public rule when it chooses the number of rows.
-`exact_costs` calls the functions that a run calls, for every distinct histogram. With three or more
-classes and the conditional bound, these functions are slow, so `exact_costs` calls them only for
-the histograms with the largest total cost and for some further histograms. For all other
-histograms, a regression on the pair (x, y) estimates the ratio of exact and approximate cost.
+beforehand. Searches use `quick_costs`. The public rule also uses `quick_costs` when it chooses the
+number of rows. `exact_costs` calls the functions that a run calls, for every distinct histogram.
+With three or more classes and the conditional bound, these functions are slow, so `exact_costs`
+calls them only for the histograms with the largest total cost and for some further histograms. For
+all other histograms, a regression on the pair (x, y) estimates the ratio of exact and approximate
+cost.
 """
 
 from __future__ import annotations
@@ -76,9 +78,10 @@ _NEVER = -1e300
 
 
 def _to(distances: Floats, at: Floats) -> Floats:
-    """Return the matrix that interpolates between distances, [distances, at].
+    """Return weights that interpolate values at `distances` to the distances `at`, [distances, at].
 
-    Beyond the last distance, values stay as they are there.
+    For a distance beyond the last of `distances`, the interpolated value is the value at the last
+    of `distances`.
     """
     return np.stack([np.interp(at, distances, row) for row in np.eye(distances.size)])
 
@@ -95,7 +98,8 @@ def pair_costs(
         votes: the vote model.
         settings: the settings, all with the prior weight of `votes`.
         orders: λ, [orders].
-        cells: how many cells a side of the grid has; more cells are slower and more precise.
+        cells: the number of cells of the grid along each axis; with more cells, costs are more
+            precise, and take longer.
 
     Returns:
         Costs at the distances `_LOOKED`, [settings, orders, distances, rows], and worst-case costs,
@@ -128,9 +132,10 @@ def pair_costs(
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
-    """Return the cell of the pair (x, y) of each row, [rows] each; cells are `unit` votes wide.
+    """Return the grid cell of the pair (x, y) of each row, [rows] each.
 
-    With three or more classes y may be larger than τ − x, because y stands for several classes.
+    A cell is `unit` votes wide. With three or more classes y may be larger than τ − x, because y
+    stands for several classes.
     """
     x, second = votes.largest_two
     towards = np.minimum(_TOWARDS_RIVAL * (x - second) / sigma2, _MOST_TOWARDS)
@@ -217,14 +222,14 @@ def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
 
     Args:
         before: log p of the event and of its opposite, before a vote changes, [2, ...].
-        after: log p' of both after the vote has changed, [2, ...].
+        after: log p' of the event and of its opposite, after a vote has changed, [2, ...].
         order: λ, with as many dimensions as [orders, ...].
     """
     return order * before[:, None] + (1.0 - order) * after[:, None]
 
 
 def _grown(tables: Singles, steps: int) -> Singles:
-    """Return for each cell the largest value in a hexagon around it, with sides of this length."""
+    """Return for each grid cell the largest value in the hexagon of radius `steps` around it."""
     for dx, dy in ((1, 0), (0, -1), (-1, 1)):
         reached = 0
         while reached < steps:
@@ -235,7 +240,7 @@ def _grown(tables: Singles, steps: int) -> Singles:
 
 
 def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
-    """Return for each cell the larger of its value and the value at (dx, dy) from it."""
+    """Return for each grid cell the larger value of this cell and of the cell (dx, dy) away."""
     size = tables.shape[-1]
     larger = tables.copy()
     if max(abs(dx), abs(dy)) >= size:
@@ -278,13 +283,13 @@ class QueryCosts:
 
     Attributes:
         orders: λ, [orders].
-        costs: the cost of each state, [orders, distances, states], nats. The distances are all
-            distances, or the distances `_LOOKED`, between which costs are interpolated.
+        costs: the cost of each state, [orders, distances, states], nats. If costs are known at the
+            distances `_LOOKED` only, costs at all other distances are interpolated.
         worst: the worst-case cost of a row, [orders], nats.
         weights: the probability that a made-up run draws each state, [ensembles, states]; None for
             a file.
         places: the state of each row of a file, in order, [rows]; not used for made-up votes.
-        available: how many rows the file has, of which the model may be a sample.
+        available: the number of rows of the file. The vote model may be a sample of these rows.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
     """
 
@@ -303,9 +308,11 @@ class QueryCosts:
 
         Args:
             target: ε, δ and the cost of a failed release test.
-            rows: numbers of rows, [rows]. A file is asked from its first row on.
-            ceiling: worst-case cost of each number of rows, [rows, orders], nats. Needed if a cap
-                on answers makes the worst-case cost smaller than the number of rows times `worst`.
+            rows: numbers of rows, [rows]. If the votes are a file, a run of n rows asks the first n
+                rows of the file.
+            ceiling: worst-case cost of each number of rows, [rows, orders], nats. `ceiling` is
+                needed if a cap on answers makes the worst-case cost smaller than the number of rows
+                times `worst`.
         """
         return pass_probabilities(target, [(self, rows)], ceiling=ceiling)[0]
 
@@ -370,11 +377,11 @@ def pass_probabilities(
 
     Args:
         target: ε, δ and the cost of a failed release test.
-        asked: the costs and the numbers of rows of each choice.
+        asked: for each choice of settings, the costs and the numbers of rows.
         ceiling: as in `QueryCosts.pass_probability`.
 
     Returns:
-        For each choice the pass probabilities, [ensembles, rows].
+        For each choice of settings, the pass probabilities, [ensembles, rows].
     """
     profiles = np.concatenate([costs.profiles(rows, ceiling) for costs, rows in asked], axis=2)
     if profiles.shape[-1] < DISTANCES:
@@ -502,11 +509,12 @@ def _corrected(
     times: Floats,
     care: tuple[int, int, int],
 ) -> Floats:
-    """Return approximate costs that some exact costs correct, [orders, DISTANCES, rows], nats.
+    """Return approximate costs, corrected by a few exact costs, [orders, DISTANCES, rows], nats.
 
-    Approximate costs are multiplied by a ratio. The ratio comes from the exact costs of some
-    histograms at small distances, and at more distances for the middle order. At larger distances
-    the ratio stays the same.
+    Each approximate cost is multiplied by an estimate of the ratio of exact and approximate cost.
+    The ratio is estimated from the exact costs of some histograms at small distances. At the middle
+    order, exact costs may be computed at more distances than at the other orders. Beyond the
+    largest distance with exact costs, the ratio does not change with the distance.
 
     Args:
         votes: a vote model with one row for each state.
@@ -552,11 +560,13 @@ def _corrected(
 
 
 def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
-    """Return the numbers of histograms, distances, and distances at the middle order to compute.
+    """Return three numbers: how many histograms and how many distances get exact costs.
 
-    If the number of distances is 0, the ratios at all orders are those of the middle order. Time
-    grows with the square of the number of distances. With few votes, more distances are worth their
-    time, because one vote is then a large part of all votes.
+    The first number counts histograms, the second counts distances at every order except the middle
+    order, and the third counts distances at the middle order. If the second number is 0, all orders
+    use the cost ratios of the middle order. Time grows with the square of the number of distances.
+    With few votes, more distances are worth their time, because one vote is then a large part of
+    all votes.
     """
     many, number = votes.most_votes > _MANY_TEACHERS, 120 if votes.is_file else 60
     if not rough:
@@ -583,9 +593,12 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
     """Return ratios of exact and approximate cost from a regression, [distances, histograms].
 
     Args:
-        ratio: the ratios of some histograms, [distances, known histograms].
-        cost: the weights of these histograms in the regression, [distances, known histograms].
-        known: the features of these histograms, [known histograms, features].
+        ratio: the ratio of exact and approximate cost, for the histograms whose exact costs are
+            known, [distances, known histograms].
+        cost: the weight of each histogram with known exact costs in the regression, [distances,
+            known histograms].
+        known: the features of the histograms whose exact costs are known, [known histograms,
+            features].
         features: the features of all histograms, [histograms, features].
     """
     found = np.empty((len(ratio), len(features)))
@@ -599,8 +612,8 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
 def _features(votes: VoteModel, settings: Tuning) -> Floats:
     """Return the features of a regression, [rows, 6].
 
-    The features are the products, up to degree 2, of the largest count and of a count that stands
-    for all other classes.
+    The features are the products, up to degree 2, of two numbers: the largest count, and a count
+    that stands for all other classes.
     """
     x, second = votes.largest_two
     y = 0.5 * (second + votes.rival(settings.sigma2)) / votes.most_votes

@@ -1,11 +1,11 @@
 """The public rule: it chooses settings and the number of rows for a target with a release test.
 
 Settings must be chosen before anybody looks at the votes. So the rule searches for settings on
-made-up ensembles, from hard to easy ones, with approximate costs (`query_costs`). It chooses the
-settings with the largest geometric mean of expected answers over the ensembles. It requires that
-88% of the answers equal the plurality. It also requires that runs at the middle level of agreement
-are likely to pass the release test. If not even a run of one row is likely to pass, the result says
-so.
+made-up ensembles, from hard to easy ones, with approximate costs (`query_costs`). The rule chooses
+the settings with the largest geometric mean of expected answers over the ensembles. The rule
+requires that 88% of the answers equal the plurality. The rule also requires that runs at the middle
+level of agreement are likely to pass the release test. If not even a run of one row is likely to
+pass, the result says so.
 
 For each choice of settings, the rule takes the number of rows with the most expected answers. It
 computes costs for a few numbers of rows, and interpolates the pass probability between them.
@@ -82,8 +82,8 @@ class TestedTarget:
         available: how many rows a run may ask.
         min_agreement: the smallest share of answers that must equal the plurality.
         asked: how many rows a run asks, if the caller fixed this number.
-        least_chance: the required pass probability at the middle level of agreement; a smaller one
-            is penalised.
+        least_chance: the required pass probability at the middle level of agreement; a smaller pass
+            probability is penalised.
         without_test: whether only runs whose worst-case ε is at most the target count as passing.
         above: known ratios of exact and approximate cost, by distance; the keys say whether the
             settings have a threshold.
@@ -211,8 +211,8 @@ class TestedTarget:
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
     """Return the largest number of rows for which the bound `auto` means `conditional`.
 
-    If the caller asked for another bound than `auto`, or `auto` never means `conditional`, the
-    result is `most`.
+    If the caller asked for a bound other than `auto`, the result is `most`. If `auto` means
+    `conditional` for no number of rows, the result is also `most`.
 
     Args:
         mechanism: the mechanism of the run.
@@ -244,15 +244,15 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
 
 
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return what agreement adds to the merit of settings, [...]; negative below the floor."""
+    """Return how much agreement adds to the merit, [...]; agreement below `floor` is penalised."""
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
 def served(expected: Floats) -> Floats:
-    """Return the mean logarithm of expected answers over ensembles, [ensembles, ...] to [...].
+    """Return the mean over all ensembles of the logarithm of their expected answers, [...].
 
-    Before the logarithm, the mean over the ensembles is added to the answers of every ensemble, so
-    that no logarithm is infinite.
+    The argument has the shape [ensembles, ...]. Before the logarithm, the mean over the ensembles
+    is added to the answers of every ensemble, so that no logarithm is infinite.
     """
     return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
 

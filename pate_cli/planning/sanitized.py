@@ -3,13 +3,14 @@
 A sanitized ε is an ε for given votes that is published with noise: λ is the Rényi order, β the
 smoothness of the sensitivity, and σ_SS the noise as a multiple of the smooth sensitivity.
 
-A private run may not choose these parameters by its votes. No fixed numbers are good for every
-number of teachers and queries and every noise level. So the public rule minimises the published ε
-for a *reference ensemble*. The histograms of the reference ensemble are drawn by a fixed recipe
-with a fixed seed, for the numbers of teachers and classes of the file. Costs are those of the
-mechanism of the run, scaled to its number of queries. The recipe, the mechanism and the number of
-queries are public before the first vote is read. So the result may be printed, and anyone can
-recompute it.
+A private run may not choose these parameters by its votes. No fixed values of λ, β and σ_SS are
+good for every number of teachers and queries and every noise level. So the public rule minimises
+the published ε for a *reference ensemble*. The histograms of the reference ensemble are drawn by a
+fixed recipe with a fixed seed, for the numbers of teachers and classes of the file. The rule
+computes the costs of the reference ensemble under the mechanism of the run, and scales the costs to
+the number of queries of the run. The recipe, the mechanism and the number of queries are public
+before the first vote is read. So the parameters that the rule chooses may be printed, and anyone
+can recompute them.
 
 The rule minimises the mean of the published ε plus two standard deviations, over the noise of the
 release. The result of `best_release` for private votes is secret; the result for a reference
@@ -26,10 +27,11 @@ standard deviations, and ensembles with an ε above 10 were left out.
 published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS
 the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth sensitivities, so that
 the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows. The
-number of rows in turn changes the best β and σ_SS, so `tune` computes both in turns, a few times.
-Costs are computed on a grid to which histograms are rounded (`accounting.score_grid`). During the
-search the grid is coarse, and the order is the best order so far. The exact cost is computed on the
-fine grid that a run uses.
+number of rows in turn changes the best β and σ_SS. So `tune` computes the number of rows and the
+best parameters alternately, a few times. Costs are computed on a grid to which histograms are
+rounded (`accounting.score_grid`). During the search the grid is coarse, and the order is the best
+order so far. At the end of the search, exact costs are computed on the fine grid of histograms that
+a run uses.
 """
 
 from __future__ import annotations
@@ -133,7 +135,8 @@ def best_release(
         delta: δ of the labels and the release together.
         beta: β, if it is fixed.
         sigma: σ_SS, if it is fixed.
-        conversion: what the conversion from RDP to ε adds, nats; None for the sharpest conversion.
+        conversion: the cost of the conversion from RDP to ε, nats; None for the sharpest
+            conversion.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -221,7 +224,7 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
 
 
 class _Priced:
-    """Histograms with their RDP cost under one mechanism at one order; SECRET for private votes."""
+    """Histograms with their RDP cost under one mechanism at one order. SECRET for private votes."""
 
     def __init__(
         self,
@@ -300,7 +303,7 @@ def _best_order(
 
 
 def _round_order(order: float) -> float:
-    """Return an order rounded to steps of .01 below 4, of 1/4 below 40, and of 1 above."""
+    """Return an order rounded to a multiple of .01 if below 4, of 1/4 if below 40, else of 1."""
     if order < 4.0:
         return round(order, 2)
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
@@ -357,9 +360,10 @@ class SanitizedVotes(Pricing):
     def _settled(
         self, priced: _Priced, mechanism: ScoredMechanism, rows: int, distances: int
     ) -> tuple[BestRelease, ReleasePlan, int] | None:
-        """Return the best release and the number of rows that the goal allows with it.
+        """Return the best release, its rounded parameters, and how many rows the goal allows.
 
-        The result is None if no ε is finite, or if all rows give fewer than the wanted answers.
+        The result is None if no ε is finite, or if all rows together give fewer answers than the
+        goal wants.
 
         Args:
             priced: the votes with their costs.
@@ -393,7 +397,7 @@ class SanitizedVotes(Pricing):
         return found and (*found[:2], rows)
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with its best rows and its best release, by the costs of a run."""
+        """Return a candidate with its best release and its best number of rows, by exact costs."""
         mechanism, goal = candidate.mechanism, self.goal
         votes = self.votes.with_prior_weight(mechanism.prior_weight)
         priced = _Priced(mechanism, votes.counts, self._order, FINE, votes.rows)

@@ -2,10 +2,10 @@
 
 The search starts from several settings and continues from the best of them. The search evaluates
 all settings that differ from the current settings by one step in one or two parameters, and repeats
-a good step. It then continues from the best new settings. If no new settings are better, it halves
-its steps. A function `look` evaluates many settings at once, so the search itself depends on no
-goal and no mechanism. After an interruption, `Search.best` is the best candidate so far. `line_of`
-writes settings as a `pate aggregate` line.
+a good step. The search then continues from the best new settings. If no new settings are better,
+the search halves its steps. A function `look` evaluates many settings at once, so the search itself
+depends on no goal and no mechanism. After an interruption, `Search.best` is the best candidate so
+far. `line_of` writes settings as a `pate aggregate` line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Tuning:
     Attributes:
         threshold: T, with which Confident-GNMax compares the noisy largest count; None for GNMax,
             which answers every query.
-        sigma1: standard deviation of the noise of this comparison; None for GNMax.
+        sigma1: standard deviation of the noise on the largest count that is compared with T; None
+            for GNMax.
         sigma2: standard deviation of the noise on each count of the argmax.
         prior_weight: how many votes a public prior casts on each query; 0 without a prior.
     """
@@ -128,7 +129,7 @@ def keywords_of(
         mechanism: Confident-GNMax or GNMax.
         queries: the value of `max_queries`.
         delta: δ of the run.
-        more: further keywords and their values, which are added.
+        more: further keywords of `aggregate` and their values, which are added to the result.
     """
     settings = Tuning.settled(mechanism)
     found: dict[str, Any] = {"mechanism": settings.mechanism_name.value}
@@ -169,7 +170,8 @@ def least(
 
     Args:
         holds: returns whether a number meets the condition.
-        start: the first number to try. The search doubles or halves this number at first.
+        start: the first number to try. At first, the search doubles or halves the number that it
+            tries.
         within: the smallest and the largest number to try. If even the smallest number meets the
             condition, it is the result.
         precision: the relative precision of the result.
@@ -284,7 +286,7 @@ class Candidate:
 
     @cached_property
     def settings(self) -> Tuning:
-        """Return threshold, noise and prior weight of confident or gnmax; else raise TypeError."""
+        """Return the settings of confident or gnmax; raise TypeError for other mechanisms."""
         return Tuning.settled(self.mechanism)
 
     @property
@@ -315,7 +317,8 @@ class Search:
 
     Attributes:
         seen: every candidate that was evaluated, by its settings.
-        ends: the candidate at which each climb ended.
+        ends: the last candidate of each climb. A climb moves step by step to better settings, until
+            no step improves them.
     """
 
     def __init__(
@@ -352,7 +355,7 @@ class Search:
     def starts(self, name: MechanismName | None = None) -> list[Tuning]:
         """Return the first settings to evaluate, which cover the range of usual settings.
 
-        Given parameters have their given values in all settings.
+        A parameter that the caller fixed has its fixed value in all settings.
 
         Args:
             name: confident or gnmax. If `name` is None, both mechanisms are allowed, but only
@@ -378,17 +381,18 @@ class Search:
     def run(
         self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0
     ) -> Candidate:
-        """Climb from the best first settings, and return the best candidate of all.
+        """Improve the best first settings step by step, and return the best candidate of all.
 
-        The best first settings of confident and of gnmax are always among those to climb from.
+        The best first settings of confident and the best first settings of gnmax are improved
+        before all other settings.
 
         Args:
             starts: the first settings.
-            climbs: from how many settings to climb by smaller and smaller steps.
-            halvings: how often a climb halves its steps.
-            strides: from how many first settings to climb by whole steps, before any climb by
-                smaller steps. The climbs by smaller steps then start where the climbs by whole
-                steps ended.
+            climbs: how many settings to improve by smaller and smaller steps.
+            halvings: how often the steps are halved.
+            strides: how many first settings to improve by whole steps, before any settings are
+                improved by smaller steps. If `strides` is not 0, only settings that whole steps
+                reached are improved by smaller steps.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
@@ -402,7 +406,7 @@ class Search:
         return self.best
 
     def climb(self, here: Candidate, *, halvings: int) -> Candidate:
-        """Return the best candidate that steps from here reach, by smaller and smaller steps."""
+        """Move by smaller and smaller steps to better candidates; return the last candidate."""
         for halving in range(halvings + 1):
             last: Move = {}
             while True:
@@ -423,7 +427,7 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Return the settings one step away, in one parameter or in two, with the move to each.
+        """Return the settings that differ by one step in one or two parameters, with their moves.
 
         The last move is tried again, twice as far.
         """

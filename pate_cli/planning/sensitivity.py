@@ -1,4 +1,4 @@
-"""How far one record could change the RDP cost of given votes, by distance. SECRET."""
+"""How far one record could change RDP costs, at each distance from given votes. SECRET."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEAR = 256
 def price_votes(
     votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float, few: Few = None
 ) -> tuple[Price, Floats]:
-    """Return the cost of all queries and its local sensitivities, and the cost within a distance.
+    """Return the cost of all queries with local sensitivities, and largest costs by distance.
 
     All costs are RDP costs at one order. The local sensitivity LS_d is how far one record can
     change the cost of vote files at distance d. The cost within a distance d is the largest cost of
@@ -41,8 +41,8 @@ def price_votes(
         mechanism: the aggregator.
         order: λ > 1.
         beta: the smoothness β; a smaller β needs more distances.
-        few: the limit on the votes of one teacher. If there is a limit, the costs are those of the
-            costliest queries only: as many as one teacher can change.
+        few: the limit on the votes of one teacher. If there is a limit, only the costliest queries
+            have a cost: as many queries as one teacher can change.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -77,9 +77,9 @@ class Sensitivity(Result):
 
     @cached_property
     def best(self) -> BestRelease | None:
-        """Return β and σ_SS with the smallest sanitized ε for these votes; None if none is finite.
+        """Return β and σ_SS with the smallest sanitized ε for these votes; None if no ε is finite.
 
-        The order, and the conversion from RDP costs to ε, are those of the plan.
+        The plan gives the order, and the conversion from RDP costs to ε.
         """
         plan = self.plan
         conversion = plan.conversion(plan.delta - plan.delta_shift)

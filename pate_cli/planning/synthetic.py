@@ -9,8 +9,9 @@ For a given query, teachers err independently of each other, so its histogram is
 For many classes, wrong votes are drawn one after the other from an urn, because the Dirichlet
 weights would need much memory. Let α be the weight of each of w wrong classes. After i wrong votes,
 the next wrong vote repeats one of these i votes with probability i/(i + α w), and otherwise is for
-a random class of the w classes. The histograms have the same distribution as with Dirichlet weights
-(Blackwell and MacQueen 1973), and the memory grows with the number of teachers only.
+a random class of the w classes. Histograms of the urn have the same distribution as histograms with
+Dirichlet weights (Blackwell and MacQueen 1973). The memory that the urn needs does not grow with
+the number of classes.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class _Rounds:
         self._found: dict[Tuning, Found] = {}
 
     def run(self, mechanism: MechanismName | None) -> None:
-        """Search in rounds until a round that requires slightly more agreement gains little."""
+        """Search in rounds, until a round improves the merit by less than `_GAIN`."""
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
         slow = isinstance(self._pricing, SanitizedVotes)
@@ -220,7 +220,7 @@ class _Rounds:
             self._price([Candidate(told.mechanism, best.merit, told.rows)])
 
     def salvage(self) -> None:
-        """After an interruption, compute the exact cost of the best settings if none is known."""
+        """After an interruption, compute the exact costs of the best settings, if still unknown."""
         if not self._found and self._search.seen:
             self._price([self._search.best])
 
@@ -249,8 +249,8 @@ class _Rounds:
     def _finalists(self, search: Search) -> list[Candidate]:
         """Return the candidates whose exact costs are worth computing.
 
-        Exact costs are worth computing only for the ends of climbs, and for the best candidate of
-        each mechanism.
+        Exact costs are worth computing only for candidates that no further step of the search
+        improved, and for the best candidate of each mechanism.
         """
         seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()
@@ -262,7 +262,7 @@ class _Rounds:
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """Return the message that no settings meet the goal, with what comes closest."""
+    """Return a message that no settings meet the goal, and that names the closest settings."""
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

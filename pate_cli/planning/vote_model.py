@@ -1,9 +1,9 @@
 """Histograms for a forecast: the votes of a file, or votes of made-up teachers.
 
-Nobody knows before a run how well the teachers agree. So a made-up model has several ensembles of
-teachers: three for each of five levels of agreement. In the first ensemble of a level all queries
-are similar. In the second ensemble some queries are easy and others hard. In the third ensemble a
-tenth of the queries belong to a class that few teachers know. In each ensemble
+Nobody knows before a run how well the teachers agree. So a made-up model has three ensembles of
+teachers for each level of agreement, and usually five levels of agreement. In the first ensemble of
+a level all queries are similar. In the second ensemble some queries are easy and others hard. In
+the third ensemble a tenth of the queries belong to a class that few teachers know. In each ensemble
 
   q ~ Beta with the level as its mean    the probability that a teacher is right on a query,
   x ~ Binomial(τ, q)                     how many of the τ teachers are right,
@@ -13,8 +13,8 @@ tenth of the queries belong to a class that few teachers know. In each ensemble
 If x is known, the wrong votes do not depend on q. So ensembles differ only in the distribution of
 x, which is Beta-binomial. Therefore all ensembles use one list of histograms, and each ensemble has
 a weight for every row of the list. Rows are spread evenly over the quantiles of x and of the
-largest share in s, so their means are as exact as the means of many more independent draws. The
-recipe and its seed are fixed, so all results of a made-up model are public.
+largest share in s. So a mean over the rows is as exact as a mean over many more independent draws.
+The recipe and its seed are fixed, so all results of a made-up model are public.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class VoteModel:
         counts: histograms [rows, classes], which include the votes of a prior.
         teachers: τ, the number of votes on a query without those of a prior.
         weights: the weight of each row in each made-up ensemble, [ensembles, rows]; the weights of
-            an ensemble have the sum 1. There are no weights (None) for a file, of which a run asks
-            the rows in order.
+            an ensemble have the sum 1. For a file the weights are None, because a run asks the rows
+            of a file in order.
         levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
         kinds: the kind of queries of each ensemble, as in `KINDS`.
         teachers_per_record: k, how many votes on a query one record may change.
@@ -108,7 +108,7 @@ class VoteModel:
     def is_file(self) -> bool:
         """Return whether the model is a file, whose rows a run asks in order.
 
-        A run on made-up votes draws its rows by their weights instead.
+        A run on made-up votes draws its rows at random, with the weights as probabilities.
         """
         return self.weights is None
 
@@ -399,10 +399,10 @@ def made_up(
 def _laws(
     teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
 ) -> tuple[Floats, Floats]:
-    """Return values of x in ascending order, and their probabilities in each ensemble.
+    """Return numbers of right votes, ascending, and their probabilities in each ensemble.
 
-    If `by_chance`, the values are those of q instead: x is the number of right votes on a query,
-    and q is the probability that a teacher is right.
+    If `by_chance` is True, return values of the probability that a teacher is right, instead of
+    numbers of right votes on a query.
     """
     if by_chance:
         # Values of q are dense near 0 and 1, because a Beta distribution of wide spread is
@@ -433,7 +433,7 @@ def _laws(
 
 
 def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
-    """Return for each row the index of its value in `laws`, and its weights, [ensembles, rows].
+    """Return the index of the value of each row, and the weights of the rows, [ensembles, rows].
 
     Rows are spread evenly over the quantiles of the mean of all distributions.
 

@@ -6,8 +6,8 @@
     done.labels.save("labels.parquet")
     done.report.save("report.json")
 
-Every name of this package is imported when it is first used. Publish labels and reports. Keep
-votes, ledgers and all results that call themselves SECRET to yourself.
+Every name of this package is imported when it is first used. Publish labels and reports. Do not
+publish votes, ledgers, or results that call themselves SECRET.
 """
 
 from __future__ import annotations

@@ -138,7 +138,10 @@ def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: R
 def _notes(
     report: Report, to: Destination, *, rows: int, record: RecordPlace, summed_up: bool
 ) -> Iterator[str]:
-    """Yield notes on the answers and on the cost of all runs; fewer if a summary was printed."""
+    """Yield notes on the answers and on the cost of all runs.
+
+    If a summary was printed, notes that repeat the summary are left out.
+    """
     from pate_cli.disclosure.figures import pair
     from pate_cli.disclosure.guarantee import not_asked
 

@@ -1,13 +1,14 @@
 """Commands for Typer, made from the keywords of verbs; each is imported when it is called.
 
-A verb is a function of the library. A command is a function that calls a verb. Its argument `asked`
-has the parameters for the verb, and `view` says how to show the result. Other arguments of a
-command are options that only the command line has:
+A verb is a function of the library. A command is a function that calls a verb. In a command, the
+argument `asked` has the parameters for the verb, and `view` says how to show the result. All other
+arguments of a command, such as `strict`, are options that only the command line has:
 
     @command(verbs.verify)
     def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None: ...
 
-Typer gets every value as a text. The keyword turns the text into a value and checks it.
+Typer gets every value as a text. For each option, a `Keyword` turns the text into a value and
+checks the value.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Show the help if any word asks for it; otherwise store all values as texts.
 
-        Keywords later convert the texts. Typer would import a slow library to convert them.
+        `Keyword.read` converts the texts later. Typer must not convert the texts, because Typer
+        would import a slow library.
         """
         with ending(ctx.command_path, self.keywords):
             if helping.asks_for_help(args):
@@ -115,7 +117,8 @@ def command(
     """Turn a function into a command; its options come from the verb, the function and `View`.
 
     Args:
-        verb: the verb, if there is one; the function then gets `asked`.
+        verb: the verb that the function calls with the argument `asked`; None if the function has
+            no argument `asked`.
         shown: the options of `View` that the command has.
     """
 
@@ -228,7 +231,7 @@ def ending(path: str, keywords: Keywords) -> Iterator[None]:
 
 
 def tells_more(text: str, path: str) -> str:
-    """Return a message about a wrong command line, with the words that show the right help."""
+    """Return a message about a wrong command line, which also names the command for help."""
     stop = "" if text.endswith("?") else ";"
     return f"{text}{stop} {path} --help tells more"
 

@@ -21,7 +21,7 @@ def demo(*, folder: FileName | None = None) -> None:
     """Label real votes that come with pate, and explain the result.
 
     250 random forests vote on whether people earn more than 50,000 dollars. Each forest was trained
-    on its own 100 census records. These votes are public; yours are not.
+    on its own 100 census records. The votes of the demo are public; your own votes are not.
     """
     import pyarrow.parquet as pq
 

@@ -79,7 +79,7 @@ def entry(
 ) -> tuple[str, str]:
     """Return the name of a parameter in the help, and its text.
 
-    With `everything`, the text also has the choices and the range.
+    With `everything`, the text of the parameter also has its choices and its range.
     """
     argument, value = keyword.argument, keyword.metavar
     spelled = keyword.option if argument else f"{keyword.spelled} {value}".rstrip()
@@ -108,7 +108,7 @@ def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]
 
 
 def _paragraphs(text: str, width: int) -> Iterator[str]:
-    """Yield the wrapped lines of a docstring; an indented line is an example, and stays alone."""
+    """Yield the wrapped lines of a docstring; lines of indented examples are not joined."""
     for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
         if number:
             yield ""

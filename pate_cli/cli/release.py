@@ -27,10 +27,10 @@ def release(
 
     Give reports or records of any runs. With --external the total also includes other mechanisms
     that were trained on the same records. From ledgers, you may also publish a sanitized epsilon of
-    their votes (--release upper). This epsilon is computed at one Renyi order, which you must fix
-    before the first label: give the same --order to every aggregate whose ledgers you will compose.
-    The record has every sanitized epsilon, and a second one that uses any of the same runs is
-    refused (exit code 7).
+    their votes (--release upper). A sanitized epsilon needs one Renyi order for all ledgers. Fix
+    the order before the first label: give the same --order to every aggregate whose ledgers you
+    will compose. The record has every sanitized epsilon. If a sanitized epsilon was already drawn
+    from one of the runs, pate refuses to draw another sanitized epsilon (exit code 7).
 
       pate release first.report.json second.report.json --report both.report.json
     """
@@ -58,7 +58,7 @@ def release(
 
 
 def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
-    """Yield notes on a release; fewer if a summary for a person is printed, too."""
+    """Yield notes on a release; if a summary was printed, yield only what the summary lacks."""
     total, report = done.ledger, done.report
     if done.joined is not None:
         yield done.joined

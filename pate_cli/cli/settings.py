@@ -22,8 +22,9 @@ def plan(
     """Find settings and expected answers for a run, before there are votes. Public.
 
     Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. Answers
-    are computed for made-up teachers who are right as often as --agreement says. The probability to
-    pass the release test is also given for the worst made-up teachers. The command reads no votes.
+    are computed for made-up teachers who are right as often as --agreement says. The command prints
+    the probability to pass the release test, also for the worst made-up teachers. The command reads
+    no votes.
 
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
@@ -50,7 +51,7 @@ _WARNING: Final = (
 
 @command(verbs.tune)
 def tune(asked: dict[str, Any], view: View) -> None:
-    """Find threshold, noise and rows for a goal. NOT releasable if VOTES are private.
+    """Find threshold, noise and number of queries for a goal. NOT releasable if VOTES are private.
 
     The command tries settings of the mechanisms confident and gnmax, numbers of queries, and
     weights of a prior. It prints the best settings, and a `pate aggregate` line with them. If you

@@ -26,8 +26,8 @@ _ENDLESS: Final = 10_000
 def take_closed_places() -> None:
     """Open the null device for every standard stream that is closed.
 
-    Otherwise the next opened file would get the descriptor of that stream, and messages to the
-    stream would be written into the file.
+    If a standard stream stayed closed, the next opened file would get the descriptor of the stream,
+    and messages to the stream would be written into the file.
     """
     for descriptor in range(3):
         try:
@@ -59,7 +59,7 @@ def exit_code(interruption: BaseException | None) -> int:
 def stoppable() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that no incomplete output stays behind.
 
-    After the block, each of these signals ends the program at once and without a message.
+    After the block, SIGTERM, SIGHUP and Ctrl-C end the program at once and without a message.
     """
 
     def stop(number: int, _frame: object) -> None:
@@ -163,7 +163,7 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
-    """Yield a transaction of outputs, which `what_was_released` can report on."""
+    """Yield a transaction for the outputs of a command; `what_was_released` can report on it."""
     from pate_cli.files.outputs import Outputs
 
     out = Outputs(force=force)
@@ -174,7 +174,9 @@ def outputs(*, force: bool) -> Iterator[Outputs]:
 
 @contextlib.contextmanager
 def command() -> Iterator[None]:
-    """Run one command in this block: its outputs replace no input, and messages know its outputs.
+    """Run one command in a block, and refuse outputs that would replace an input of the command.
+
+    Messages about an interruption say whether outputs of the command were released.
 
     Raises:
         UsageError: an input of the command is the file behind standard output.
@@ -196,7 +198,7 @@ def command() -> Iterator[None]:
 
 
 def notes_of(error: BaseException) -> str:
-    """Return the notes of an error, in the form in which they follow its message."""
+    """Return the notes of an error as a text, which is printed after the message of the error."""
     return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 

@@ -1,4 +1,4 @@
-"""Options on how commands show results, and the opening of votes for commands."""
+"""Options that decide how commands show results, and functions that open votes for commands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class View:
 
 
 def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
-    """Reserve the file of a picture, if one is wanted; pictures of votes have mode 0600."""
+    """Reserve the file of a picture, unless `plot` is None; pictures of votes have mode 0600."""
     if plot is not None:
         from pate_cli.disclosure.pictures import check_plot
 
@@ -64,7 +64,7 @@ def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
 
 
 def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
-    """Draw and write a picture, if one is wanted."""
+    """Draw and write a picture, unless `plot` is None."""
     if plot is not None:
         from pate_cli.disclosure.pictures import encode_picture
 

@@ -114,10 +114,10 @@ def aggregate(
 
     `quote` takes the arguments of `aggregate`, and returns the largest possible cost before you
     run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`. The
-    run enters its record before it draws anything, and counts in full even if it fails later. With
-    several `workers`, importing your main module must have no effect, because each worker imports
-    it. If you give a `checkpoint` and keep the labels in memory, `end` the checkpoint of the result
-    once the labels are safe.
+    run enters its record before it draws noise. If the run fails later, its full cost stays in the
+    record. With several `workers`, importing your main module must have no effect, because each
+    worker imports it. If you give a `checkpoint` and keep the labels in memory, `end` the
+    checkpoint of the result once the labels are safe.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -203,8 +203,9 @@ def cost(
 def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at one expected number of answers. SECRET.
 
-    The mechanism that you name sets this number of answers. Every other mechanism uses those given
-    parameters that it has, and defaults for its other parameters.
+    All mechanisms are compared at the expected number of answers of the mechanism that you name.
+    Every other mechanism uses those given parameters that it has, and defaults for its other
+    parameters.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 5 mechanisms at 172.2 expected answers; SECRET>
@@ -288,9 +289,10 @@ def plan(
     """Return settings and expected answers for a run, before there are votes. Public.
 
     Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third number. If
-    you give all three, the plan says whether they are compatible. The plan uses made-up teachers
-    over a range of agreement, and reads no votes. With `votes_per_teacher` it says how often labels
-    are right if each teacher votes on few queries.
+    you give `teachers`, `target_epsilon` and `answers`, the plan says whether the three numbers are
+    compatible. The plan uses made-up teachers over a range of agreement, and reads no votes. With
+    `votes_per_teacher`, the plan says how often labels are right if each teacher votes on few
+    queries.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
@@ -337,11 +339,13 @@ def tune(
     progress: Callable[..., None] | bool | None = None,
     interrupted: Callable[[], None] | None = None,
 ) -> Tuned:
-    """Find the settings with the most answers for an epsilon, or the least epsilon for answers.
+    """Find the best settings for a target epsilon or for a number of answers.
 
-    Use it on public or made-up votes. On private votes the result is SECRET, because settings that
-    fit the votes reveal something about them. If you have no votes yet, use `plan`. To run with the
-    settings of a result `tuned`, call `aggregate(votes, **tuned.settings)`.
+    The best settings for a target epsilon have the most expected answers. The best settings for a
+    number of answers have the least epsilon. Use `tune` on public or made-up votes. On private
+    votes the result is SECRET, because settings that fit the votes reveal something about them. If
+    you have no votes yet, use `plan`. To run with the settings of a result `tuned`, call
+    `aggregate(votes, **tuned.settings)`.
 
         >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
         ...           release="none", mechanism="gnmax")
@@ -384,17 +388,19 @@ def release(
         >>> pate.release([first.ledger, second.ledger]).report
         <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
 
-    The release and all runs of the inputs enter a record: the record that you give, or the record
-    of the ledgers' votes, or a new record beside a ledger whose record is unknown. If there are
-    several records, the named record, or else the first one, takes over the runs of the other
-    records, which are then closed. With `record` False nobody knows of earlier draws from the
-    ledgers, so the report has no guarantee.
+    The release and all runs of the inputs enter one record. If you name no record, pate uses a
+    record among the inputs, or the record of the ledgers' votes. If the record of a ledger is
+    unknown, pate makes a new record beside the ledger. If there are several records, the record
+    that you name, or else the first record, takes over the runs of the other records. The other
+    records are closed. With `record` False, earlier draws of a sanitized ε from the ledgers are
+    unknown, so the report has no guarantee.
 
     Raises:
         ParameterError: delta is smaller than what floating-point noise adds over all rounds.
-        SpentError: the rounds were released before.
+        SpentError: a sanitized ε was already drawn from one of the rounds, and `again` is False.
         UnreachableError: all runs together cost more than the `budget`.
-        LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
+        LedgerError: a ledger, a record or an external file is damaged, or the inputs do not fit
+            together.
         MismatchError: a report or a record does not verify, or two inputs disagree about a run.
     """
 

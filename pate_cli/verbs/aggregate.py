@@ -114,7 +114,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
 def _key(
     asked: Mapping[str, Any], request: Request, settings: Settings, record: RecordPlace
 ) -> tuple[RunKey, Checkpoint | None]:
-    """Return the key of all noise, and the checkpoint if there is one.
+    """Return the secret key from which all noise is drawn, and the checkpoint if there is one.
 
     The checkpoint of an interrupted run has the key of this run. If there is a checkpoint, all
     votes are read, to make sure that the checkpoint belongs to these votes.

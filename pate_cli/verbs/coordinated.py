@@ -1,4 +1,4 @@
-"""Teachers draw tokens by shared public clocks, so that similar teachers cast equal votes.
+"""Teachers draw tokens with shared public random numbers, so similar teachers cast equal votes.
 
 A teacher that is a language model has probabilities p over tokens, and its vote is one draw from p.
 If each teacher draws independently, the votes scatter even when all distributions are equal.
@@ -6,20 +6,21 @@ Therefore all teachers use shared clocks: token j has a clock E_j, which is expo
 For a teacher the clock of token j rings after E_j / p_j, and the teacher votes for the token whose
 clock rings first. The teacher votes for token j with probability p_j. Two teachers cast equal votes
 with probability at least (1 − TV)/(1 + TV), where TV is the total variation distance between their
-distributions. THEORY.md, section 22, has the proofs.
+distributions. Section 22 of THEORY.md has the proofs about shared clocks.
 
 **Clocks are public; they are not the noise that protects privacy.** A vote is a function of the
-teacher's own distribution and of numbers that everybody may know. So one teacher still moves only
-one vote of a row, and only the noise of the run protects the labels. The key of this noise is
-separate, and secret.
+teacher's own distribution and of numbers that everybody may know. Clocks do not change the
+sensitivity: one teacher changes only one vote of a row. Only the noise of the run protects the
+labels. The noise of the run has its own key, which is secret.
 
 **A clock is a function of seed, position and token only.** A clock does not depend on who computes
-it, or on the other tokens in the call. So a teacher on another machine, which may only know its
-likeliest tokens, uses equal clocks. A random number w of 64 bits makes the clock −log(1 − u) with
-u = (w + ½)·2^-64. The possible clocks are closest together near 0, where the first clock rings. The
-numbers w are made by SHAKE-256 in blocks of 256 numbers, and the number of token j is at place
-j mod 256 of block ⌊j/256⌋. A token that is a text has a block with a single number. A block of 256
-numbers and the block of a text are:
+it, or on the other tokens in the call. So two teachers on different machines use the same clocks,
+even if a teacher knows only its likeliest tokens. A random number w of 64 bits makes the clock
+−log(1 − u) with u = (w + ½)·2^-64. The values that a clock can have are closest together near 0,
+where the first clock rings. The numbers w are made by SHAKE-256 in blocks of 256 numbers, and the
+number of token j is at place j mod 256 of block ⌊j/256⌋. A token that is a text has a hash of its
+own, which gives one number w. SHAKE-256 makes the bytes of 256 numbers w for tokens that are
+numbers (first line), and the bytes of one number w for a token that is a text (second line):
 
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
@@ -75,17 +76,18 @@ def coordinated_choice(
         ' yes'
 
     Args:
-        probabilities: an array [tokens] for one teacher, or [teachers, tokens] for several. A
-            teacher may also have a mapping {token: probability} of the tokens that it knows, and
-            several teachers a list of mappings. Tokens in mappings are whole numbers >= 0, or
-            texts. The probabilities of a teacher need not add up to 1.
+        probabilities: an array [tokens] for one teacher, or [teachers, tokens] for several. Instead
+            of an array, give a mapping {token: probability} for one teacher who knows only some
+            tokens, or a list of mappings for several teachers. Tokens in mappings are whole numbers
+            >= 0, or texts. The probabilities of a teacher need not add up to 1.
         seed: a whole number >= 0 or a text, the same for all teachers.
         position: a whole number >= 0 or a text that no other call with this seed has.
         log: True if the values are logits: logarithms of probabilities, up to a constant per row.
 
     Returns:
-        A number for [tokens], an int64 array [teachers] for [teachers, tokens], a token of the
-        mapping for a mapping, and a list of tokens for a list.
+        For an array [tokens], the index of a token. For an array [teachers, tokens], an int64
+        array [teachers] of indices. For a mapping, a token. For a list of mappings, a list of
+        tokens.
 
     Raises:
         ParameterError: seed or position is out of range, or a row has no valid probabilities.
@@ -121,7 +123,7 @@ def clocks_of(ask: bytes, tokens: Any) -> Floats:
 
 
 def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int64]:
-    """Return the choices of the teachers in an array, [tokens] or [teachers, tokens]."""
+    """Return the index of the token that each teacher chooses from an array of probabilities."""
     try:
         table = np.asarray(probabilities)
     except (TypeError, ValueError):  # The rows have different lengths.
@@ -144,7 +146,7 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
 
 
 def _of_mappings(mappings: Sequence[Mapping[Any, Any]], ask: bytes, log: bool) -> list[Any]:
-    """Return the choice of each mapping {token: probability}."""
+    """Return the token that each teacher chooses from its mapping {token: probability}."""
     rows = [_known(mapping, row) for row, mapping in enumerate(mappings)]
     tokens = {token for row in rows for token in row}
     if len(set(map(type, tokens))) > 1:

@@ -24,7 +24,7 @@ _WIDTH: Final = 96
 def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """Shorten the traceback of a PateError, unless PATE_DEBUG is set.
 
-    The traceback then only shows the caller's line and one line of pate.
+    The shortened traceback only shows the caller's line and one line of pate.
     """
 
     @functools.wraps(function)
@@ -83,11 +83,11 @@ def opened_by(
 def _behind_door(
     function: Callable[..., Any], model: Callable[..., Any], called: str
 ) -> Callable[..., Any]:
-    """Return a function that checks its arguments by a signature before it calls another one.
+    """Return a function that checks its arguments by a signature, and then calls `function`.
 
     Args:
         function: the function that does the work.
-        model: a function with the signature and the parameters.
+        model: the function whose signature and parameters the arguments must fit.
         called: the name of the verb in messages; for an `__init__` the name of its class.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)

@@ -1,9 +1,10 @@
 """Keywords join a verb's signature with the texts and tables of help.ini.
 
 A verb is an ordinary function, and its signature has names, types and defaults of parameters. This
-module says once for all verbs which values a type allows. For each parameter, help.ini has the
-help, the group, and exceptions such as another option. From `keywords_of(verb)` come the options,
-`--help`, `--help-all`, completion, checks, "did you mean", docstrings and the reference page.
+module says once for all verbs which values a type allows. For each parameter, help.ini has the help
+and the group. Tables in help.ini have what only some parameters need, for example an option that
+differs from the name of the parameter. From `keywords_of(verb)` come the options, `--help`,
+`--help-all`, completion, checks, "did you mean", docstrings and the reference page.
 """
 
 from __future__ import annotations
@@ -253,8 +254,9 @@ def keywords_of(
     """Return the keywords of a function's parameters, by name and in order.
 
     Args:
-        function: a function with the signature.
-        called: the verb whose own entries in help.ini are preferred; if left out, the function.
+        function: the function whose signature has the parameters.
+        called: the name of a verb, whose own entries in help.ini are preferred to entries for all
+            verbs; by default the name of `function`.
         without: names of parameters that are left out.
 
     Raises:

@@ -116,7 +116,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
 
 
 def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
-    """Return the pass probabilities of a target, on the rows of the run and on more rows."""
+    """Return the probabilities to pass the release test with these rows, and with more rows."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD

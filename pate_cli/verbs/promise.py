@@ -1,7 +1,8 @@
 """Settings of a run, which fix its guarantee; they follow from keywords before any vote is seen.
 
 This module also refuses a run or a session that could cost too much, or that would hardly give
-labels. Settings and refusals only depend on public numbers, before anything is drawn or spent.
+labels. Settings and refusals depend on public numbers only. A refused run or session draws no noise
+and costs nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def promised(
 
 
 def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
-    """Return the account that collects the costs for a ledger; None if no costs are kept."""
+    """Return the account that collects the RDP costs of a run; None if nothing needs RDP costs."""
     plan = settings.sanitizer
     if plan is None:
         return None
@@ -122,11 +123,11 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
 
 
 def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
-    """Return the target of a run: the stated one, or all that is left of a budget.
+    """Return the target of a run: the target that the user gave, or the rest of a budget.
 
     A budget gives a target only if the user stated nothing else about cost and queries. Without a
-    target the result is None. If nothing is left of the budget, the result is also None, and the
-    budget later refuses the run.
+    target the result is None. If nothing is left of the budget, there is no target, and the budget
+    later refuses the run.
     """
     epsilon, budget, choice = asked["target_epsilon"], budget_of(asked), mechanism_of(asked)
     if epsilon is None and budget is not None and record.file is not None:
@@ -163,8 +164,8 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
         raise UsageError(f"`analysis` {analysis} cannot be used with `target_epsilon`")
     if asked.get("keep_ledger"):
         raise UsageError(
-            "a ledger cannot be used with `target_epsilon`: tested labels have an (epsilon, "
-            "delta), but no RDP costs that a ledger could keep"
+            "a ledger cannot be used with `target_epsilon`: labels with a release test have an "
+            "(epsilon, delta), but no RDP costs for a ledger"
         )
     return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
@@ -173,7 +174,7 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
     """Return whether a sanitized ε is published beside the labels.
 
     Args:
-        release: the stated kind of release; None if none is stated.
+        release: the keyword `release` of the user; None if the user left it out.
         plain: whether no other keyword asks for a sanitized ε.
 
     Raises:
@@ -190,7 +191,7 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
 def plan_of(
     kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
 ) -> ReleasePlan:
-    """Return the public plan by which costs of rounds are kept in a ledger and sanitized.
+    """Return the public plan for the ledger of one or several rounds, and for its sanitized ε.
 
     Args:
         kind: whether a sanitized ε is published.
@@ -226,9 +227,9 @@ def _check_delta(request: Request) -> None:
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
-    """Return the public plan by which costs of a run are kept in a ledger and sanitized.
+    """Return the public plan for the ledger of a run, and for its sanitized ε.
 
-    Return None if no costs are kept, because the run has no ledger and draws no sanitized ε.
+    Return None if no keyword asks for a ledger or for a sanitized ε.
     """
     analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT
@@ -251,8 +252,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 def refuse_dear(settings: Settings, most: float | None) -> None:
     """Refuse a run or session that could cost more than `max_epsilon`, by default `CEILING`.
 
-    The default applies neither to runs with a seed, nor to runs that publish a sanitized ε, nor to
-    teachers whose training gives one training record an ε of at most `CEILING`.
+    `CEILING` does not limit runs with a seed, runs that publish a sanitized ε, or teachers whose
+    training gives one training record an ε of at most `CEILING`.
 
     Args:
         settings: the settings of the run or session.
@@ -260,7 +261,7 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 
     Raises:
         UnreachableError: the run could cost more than `max_epsilon`.
-        CeilingError: the run could cost more than the default.
+        CeilingError: `max_epsilon` is left out, and the run could cost more than `CEILING`.
     """
     epsilon, plan = Cost.of(settings).own.epsilon, settings.sanitizer
     named = shown(epsilon)

@@ -58,8 +58,8 @@ def _inputs(
 
     Args:
         given: objects and names of files.
-        unverified: whether to accept inputs that fail verification. The record says that the runs
-            of an input that fails verification have no guarantee.
+        unverified: whether to accept inputs that fail verification. If an input fails verification,
+            its runs have no guarantee in the record.
 
     Raises:
         MismatchError: an input fails verification, or two inputs contradict each other.
@@ -107,7 +107,8 @@ def _content(given: str | PathLike[str]) -> Held:
 def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
     """Return the runs in an input, after verifying a report or a record.
 
-    A ledger is not verified, because only its holder has it, and its holder is trusted.
+    A ledger is not verified. A ledger is secret: only the person who made it has it, and pate
+    trusts this person.
     """
     if isinstance(held, Ledger):
         return SpendRecord.of(held)
@@ -128,11 +129,11 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
 
 
 def _runs_of(report: Report, name: str, *, claimed: bool) -> tuple[Run, ...]:
-    """Return the runs in a report: all runs in `spent`, or else its only run.
+    """Return the runs in a report: all runs that it lists, or its only run if it has no list.
 
     Raises:
-        UsageError: the report has no guarantee although `claimed` is True, or it covers several
-            runs without the cost of each run.
+        UsageError: the report has no guarantee, which `claimed` requires; or the report covers
+            several runs without the cost of each run.
     """
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
@@ -152,7 +153,8 @@ class Released:
         report: the new report; public.
         ledger: the sum of all given ledgers; None if no ledger was given. SECRET.
         record: the record after this release; public.
-        joined: a phrase about records whose runs were taken over; None if there are none.
+        joined: a phrase about other records whose runs this record took over; None if no other
+            record was taken over.
     """
 
     report: Report
@@ -221,7 +223,7 @@ def released(asked: Mapping[str, Any]) -> Released:
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the place of the record: a named record, an input, or the record of the ledgers."""
+    """Return the place of the record: the named one, one of the inputs, or that of the ledgers."""
     record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
@@ -252,7 +254,7 @@ def _of_rounds(
     key: RunKey,
     asked: Mapping[str, Any],
 ) -> ReportFacts:
-    """Return the facts of the rounds of ledgers, with the plan of a sanitized ε if one is drawn."""
+    """Return the facts of all rounds in ledgers, and the plan if a sanitized ε will be drawn."""
     analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(
@@ -285,7 +287,7 @@ def _of_rounds(
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Return facts with earlier draws of a sanitized ε, and with a new one if it is planned."""
+    """Return facts with all earlier sanitized ε; if a new sanitized ε is planned, draw it."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
@@ -301,7 +303,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
-    """Return costs that others state as runs of a record; two equal statements are one run."""
+    """Return a record with one run for each external cost; equal external costs are one run."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
     runs = (
         Run.of(
@@ -322,8 +324,8 @@ def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> Re
     for run in runs:
         if not run.claimed and not unverified:
             raise UsageError(
-                f"run {run.id} has no guarantee, so a total with it has none; with `unverified` it "
-                "is included"
+                f"run {run.id} has no guarantee, so a total with this run has no guarantee; to "
+                "include the run anyway, give `unverified`"
             )
     rounds = tuple(stated(run.done) for run in runs if run.done is not None)
     if not rounds:

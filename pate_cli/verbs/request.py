@@ -47,7 +47,7 @@ class Request:
     """Open votes, the mechanism that labels them, and the public numbers of a run.
 
     Attributes:
-        file: the votes, including the votes of a prior.
+        file: the votes of the teachers; if there is a prior, its guesses are added as votes.
         choice: the mechanism, or the name of a mechanism with some parameters.
         queries: how many rows are asked; the first rows of the file are asked.
         max_answers: the public cap on answers, at most `queries`.
@@ -117,17 +117,17 @@ class Request:
         )
 
     def under(self, choice: MechanismChoice) -> Request:
-        """Return this request with another mechanism; a prior stays only if it takes priors."""
+        """Return this request with another mechanism, and without prior if it takes no prior."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
     def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
-        """Return the request after the public rule chose the settings that it leaves open.
+        """Return the request with the settings that the user left open, chosen by a public rule.
 
         The rule also chooses the number of rows unless `rows_given`; rows of one query stay
-        together. The rule cannot choose settings for teachers who vote on few queries, so requests
-        with `votes_per_teacher` do not change.
+        together. The public rule cannot choose settings for teachers who vote on few queries, so a
+        request with `votes_per_teacher` is returned unchanged.
 
         Raises:
             UsageError: a request with `votes_per_teacher` leaves settings open.
@@ -171,7 +171,7 @@ class Request:
     def described(self, settings: Settings, *beside: Any) -> str:
         """Return a hash of everything that determines the result of a run, including its votes.
 
-        The rows must have been read before.
+        Read all rows before you call this method, because the hash includes a digest of the rows.
 
         Args:
             settings: the settings of the run.
@@ -283,7 +283,7 @@ def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteF
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:
-    """Return how many votes a guess has; a share of the teachers becomes a whole number of votes.
+    """Return how many votes a guess of the prior is worth; a share of the teachers is rounded.
 
     Raises:
         ParameterError: the weight is not a whole number of votes, or it is out of range.
@@ -300,12 +300,15 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
 
 
 def _weight(file: VoteFile) -> int:
-    """Return how many votes a guess of the prior has; 0 without a prior."""
+    """Return how many votes a guess of the prior is worth; 0 without a prior."""
     return 0 if file.facts.prior is None else file.facts.prior.weight
 
 
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
-    """Return a mechanism for teachers in groups; groups decide how many votes a record changes."""
+    """Return a mechanism for teachers in groups.
+
+    The groups decide how many votes one training record can change.
+    """
     if not groups:
         return choice
     if choice.teachers_per_record != 1:
@@ -318,7 +321,7 @@ def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismC
 
 
 def published(name: Analysis | str) -> PublishedAnalysis | None:
-    """Return the published analysis if a name asks for it; None for the tight analysis."""
+    """Return the analysis of the 2018 paper if `name` is `paper`; None for the tight analysis."""
     if Analysis(name) is Analysis.TIGHT:
         return None
     from pate_cli.paper.analysis import PublishedAnalysis

@@ -109,7 +109,8 @@ class Session:
 
     Use a session if the votes are not in a file: if you ask a model line by line, if the next query
     depends on earlier answers, or if you want to ask until the budget is spent. The cost of the
-    whole session is fixed when you open it. This cost is valid even if queries depend on answers.
+    whole session is fixed when you open it. The cost of the session is valid even if later queries
+    depend on earlier answers.
 
         >>> asked = {"teachers": 250, "classes": 3, "target_epsilon": 2}
         >>> with pate.Session(**asked, record="asked.spent.json") as session:
@@ -234,8 +235,8 @@ class Session:
         The session checks all queries before it answers the first one.
 
         Raises:
-            BudgetSpent: the session ended before the last query. Earlier queries were answered: ask
-                them again by their ids, or see `labels`.
+            BudgetSpent: the session ended before the last query. The session answered all queries
+                before its end: to see their labels, ask these queries again by id, or see `labels`.
             VoteError, OutputError: for the reasons that `ask` names.
         """
         found = self.answered(queries)
@@ -374,7 +375,7 @@ class Session:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Lock the record for a block, after reading what other processes asked in this session."""
+        """Lock the record, read which queries other processes asked in this session, and go on."""
         if self._file is None:
             yield
             return
@@ -402,7 +403,10 @@ class Session:
             )
 
     def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
-        """Return the votes of a query with its guess, and its line in the record without label."""
+        """Return a query's votes, including its prior guess, and its line in the record.
+
+        The line has no label yet.
+        """
         line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         ballots, weight = self._ballots, self.mechanism.prior_weight
         try:
@@ -499,13 +503,13 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
     """Return a number of teachers or classes, from its own keyword or from a list of them.
 
     Args:
-        name: the keyword of the number.
-        said: the value of this keyword.
+        name: the keyword for the number, `teachers` or `classes`.
+        said: the number that the user gave; None if the user gave no number.
         known: the teachers or classes, if the caller lists them.
-        where: the keyword of the list.
+        where: the keyword for the list, such as `label_names`.
 
     Raises:
-        UsageError: neither the number nor the list is given.
+        UsageError: the user gave neither the number of teachers or classes nor a list of them.
         ParameterError: the number is not the length of the list, or is not a whole number >= 1.
     """
     count = said if known is None else len(known)
@@ -519,7 +523,7 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
 def _mechanism(
     ballots: BallotReader, groups: Sequence[Group], asked: Mapping[str, Any]
 ) -> Mechanism:
-    """Return the mechanism for these teachers and this weight of guesses."""
+    """Return the mechanism for the teachers and the `prior_weight` of a session."""
     weight = asked["prior_weight"]
     weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
     choice = among_groups(chosen(asked["mechanism"], asked), groups)

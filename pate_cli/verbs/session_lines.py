@@ -61,7 +61,7 @@ def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> I
 
 
 def _ask(query: Ask | VoteError) -> Ask:
-    """Return the query of a line, or raise the error that stands in its place."""
+    """Return the query of a line; raise the error of a line that is not a query."""
     if isinstance(query, VoteError):
         raise query
     return query

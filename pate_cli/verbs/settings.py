@@ -32,7 +32,7 @@ from pate_cli.votes.join import prior as prior_of
 
 
 def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
-    """Return the plan of a run before there are votes, by the keywords of `signatures.plan`."""
+    """Return a plan, which needs no votes; `asked` has the parameters of `signatures.plan`."""
     if asked["votes_per_teacher"] is not None:
         if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
             raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
@@ -77,7 +77,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
 
 
 def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | None:
-    """Return the target ε, or the target that gives one training record `record_epsilon`."""
+    """Return the target ε; if `record_epsilon` is given, compute the target from it."""
     target, wanted = asked["target_epsilon"], asked["record_epsilon"]
     if wanted is None:
         return None if target is None else float(target)
@@ -144,14 +144,14 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
 
 
 def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError if there are neither votes nor a recipe, or keywords that need votes."""
+    """Raise UsageError if both votes and a recipe are missing, or if a keyword needs votes."""
     if votes is None and asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; if you have no votes yet, pate plan tells what to expect"
         )
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
         if votes is None and asked[name] not in (None, False):
-            raise UsageError(f"`{name}` needs VOTES; with `synthetic` the recipe decides it")
+            raise UsageError(f"`{name}` needs VOTES; leave it out if you give `synthetic`")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:

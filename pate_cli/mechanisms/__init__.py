@@ -115,7 +115,7 @@ class MechanismChoice:
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
-        """Return the choice with predictions of its student read by `read`, if it has a student."""
+        """Return the choice after `read` has read its student's predictions, if they are given."""
         if "predictions" not in self.given:
             return self
         return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
@@ -129,7 +129,8 @@ class MechanismChoice:
     def left_open(self) -> tuple[str, ...]:
         """Return the names of parameters that are not given and that the public rule may choose.
 
-        For some mechanisms, the public rule of a target chooses the threshold and the noise.
+        If a run has a tested target, a public rule chooses the threshold and the noise of
+        `confident`, and the noise of `gnmax`.
         """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)

@@ -61,8 +61,7 @@ class RunShape:
     """The public shape of a run, which determines the defaults of a mechanism.
 
     Attributes:
-        teachers: τ, the number of teachers; if teachers vote on few queries, how many vote on one
-            query.
+        teachers: τ, the number of teachers who vote on one query.
         queries: k1, the number of queries that are asked.
         delta: δ of the guarantee of the whole run.
         teachers_per_record: k, how many teachers one record may have trained.
@@ -103,9 +102,9 @@ class Mechanism(ABC):
         classes: m ≥ 2, the number of classes, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
             change k votes of a query, and every sensitivity grows k-fold.
-        votes_together: whether one teacher casts all k votes, as a vote of weight up to k. If
-            True, all k votes move together from one class to another, and the worst-case cost of an
-            answer is smaller.
+        votes_together: whether one teacher casts all k votes for the same class, as one vote of
+            weight up to k. If `votes_together` is true, all k votes move together from one class to
+            another, and the worst-case cost of an answer is smaller.
         prior_weight: B ≥ 0, how many votes a public prior adds to a query.
     """
 
@@ -236,19 +235,23 @@ class Mechanism(ABC):
 
     @property
     def most_votes(self) -> int:
-        """The largest number of votes on a query: τ + B, those of all teachers and of the prior."""
+        """The largest number of votes on a query: τ votes of teachers plus B votes of the prior."""
         return self.teachers + self.prior_weight
 
     @property
     def argmax_draws(self) -> int:
-        """Return how many numbers noise on all counts needs: one per class, or `sparse_draws`."""
+        """Return how many random numbers are drawn as noise on all counts of a query.
+
+        The result is the number of classes, or `sparse_draws` if there are very many classes.
+        """
         return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
 
     @property
     def sparse_draws(self) -> int:
         """How many random numbers are drawn for a query with a sparse histogram.
 
-        There is one number for each class that can have votes, and there are two more.
+        Each class that can have votes needs one random number. All classes without votes together
+        need two more random numbers.
         """
         return min(self.classes, self.most_votes) + 2
 
@@ -275,7 +278,8 @@ class Mechanism(ABC):
         """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree.
 
         If there is a prior, it votes for the same class as the teachers. Pr[answered] and
-        Pr[an answer is right] are public, and no histogram has larger ones.
+        Pr[an answer is right] only depend on public parameters. No histogram has a larger
+        Pr[answered] or a larger Pr[an answer is right] than a unanimous vote.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
@@ -283,8 +287,10 @@ class Mechanism(ABC):
     def overruled(self) -> tuple[float, float]:
         """Return (Pr[answered], Pr[right]) if all teachers are right and the prior is wrong.
 
-        If the prior has more votes than the teachers, Pr[right] is an upper bound: the class of the
-        teachers wins at most as often as the class of the prior loses, and at most half the time.
+        If the prior has more votes than the teachers, the result contains an upper bound on
+        Pr[right]. An answer is right only if the class of the prior loses, so Pr[right] is at most
+        the probability of this loss. Pr[right] is also at most ½, because the class of the teachers
+        has fewer votes than the class of the prior.
         """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
@@ -317,7 +323,8 @@ class ComposedMechanism(Mechanism):
     def threshold(self) -> float | None:
         """Return the threshold T of the mechanism; None if it answers every query.
 
-        A query below T has no answer. T is a number of records or votes.
+        A query has no answer if its noisy distance to instability, or its largest noisy count, is
+        below T. T is a number of records or votes.
         """
         return None
 
@@ -397,7 +404,7 @@ class ScoredMechanism(Mechanism):
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
         """Return the RDP cost of cells of the lattice, by step of the mechanism.
 
-        The grid must begin at the lowest node that any of the orders needs.
+        The grid must begin at the lowest score whose cost is not negligible at some of the orders.
         """
         columns, places = np.unique(cells[:, 1], return_inverse=True)
         argmax_rdp = self.column_costs(columns, grid, orders)
@@ -442,7 +449,7 @@ class ScoredMechanism(Mechanism):
         """Return the votes of queries in the form that `state_costs` needs, [queries, numbers].
 
         Raises:
-            UsageError: the mechanism has no such costs, which `bound` conditional needs.
+            UsageError: the mechanism does not support `bound` conditional.
         """
         raise UsageError(f"{self.name} has no `bound` named conditional; leave out `bound`")
 
@@ -461,7 +468,7 @@ class ScoredMechanism(Mechanism):
             [distances, states], nats, non-decreasing in the distance.
 
         Raises:
-            UsageError: the mechanism has no such costs, which `bound` conditional needs.
+            UsageError: the mechanism does not support `bound` conditional.
         """
         raise UsageError(f"{self.name} has no `bound` named conditional; leave out `bound`")
 
@@ -498,7 +505,7 @@ class ScoredMechanism(Mechanism):
     def query_moments(self, order: float) -> QueryMoments | None:
         """Return the factors by which one query multiplies a moment, for a stopping rule.
 
-        The result is None if these factors are not known for the mechanism.
+        The result is None for a mechanism whose factors are not known.
         """
         del order
         return None
@@ -533,15 +540,15 @@ class OneScoreMechanism(ScoredMechanism):
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
         """Return the RDP cost F of each score at several orders, [orders, scores], nats.
 
-        F may decrease slightly with the score, because a search computes it. With `quick` F is a
-        faster approximation for comparing settings.
+        A numerical search computes F, so the computed F may decrease slightly as the score grows.
+        With `quick` F is a faster approximation for comparing settings.
         """
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """Return the RDP cost of these columns of a grid, [orders, columns], nats.
 
-        Columns of the grid below the `score_range` of an order have the cost of the column in which
-        this range begins.
+        `score_range` returns the lowest score that matters at an order. Columns below this score
+        have the cost of the column that contains it.
         """
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
@@ -639,9 +646,9 @@ def noisy_argmax(
 ) -> tuple[LabelArray, Draws]:
     """Return the argmax of counts + scale·noise of each row; ties have probability zero.
 
-    The second result has the first `beside` draws of each row, [rows, beside]. The other draws of a
-    row are the noise on its classes. A few rows are drawn at a time, so that their noise fits into
-    the cache.
+    The second result has the first `beside` draws of each row, [rows, beside]. All draws of a row
+    after its first `beside` draws are the noise on its classes. A few rows are drawn at a time, so
+    that their noise fits into the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape

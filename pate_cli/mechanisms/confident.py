@@ -56,11 +56,12 @@ _ROUND_OFF = 1e-6  # votes; the ends of rows have rounding errors
 
 @dataclass(frozen=True)
 class ThresholdTest:
-    """The threshold test v + N(0, σ1²) ≥ T, and a division of its score v into rows.
+    """The threshold test v + N(0, σ1²) ≥ T; its scores v are divided into intervals, called rows.
 
     Row i contains low + i·width ≤ v ≤ low + (i+1)·width. With width 0, v is one of the whole
-    numbers low, low + 1, …, and each number is a row. With any other width, neighbours differ in v
-    by at most the width, so they differ by at most one row, and costs are suprema over rows.
+    numbers low, low + 1, …, and each number is a row. If the width is positive, the scores v of two
+    neighbours differ by at most the width, so their rows differ by at most one. If the width is
+    positive, the cost of a row is the supremum of the costs of all v in the row.
 
     Attributes:
         low: the lowest score (votes).
@@ -153,12 +154,13 @@ class ConfidentTable(CostTable):
     def lattice(self) -> ScoreGrid:
         """The columns of the lattice; a neighbour moves a query by at most `stride` columns.
 
-        These columns are the grid of `rivals` if there is one, and otherwise the grid of scores.
+        The columns of the lattice are the grid of `rivals`. If `rivals` is None, they are the grid
+        of scores.
         """
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return cells (row, column of the score z) as cells (row, column of `lattice`)."""
+        """Convert cells (row of v, column of z) into cells (row of v, column of `lattice`)."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
@@ -168,10 +170,10 @@ class ConfidentTable(CostTable):
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows in each block, over which sensitivities are maxima.
+        """The number of rows in a block, a range of rows over which sensitivities are maximised.
 
-        A block has one row, or at most the rows that fit into a fraction of σ1. A block has more
-        rows if there would otherwise be too many blocks.
+        A block has one row, or at most the rows that fit into a fraction of σ1. If there would be
+        more than 1024 blocks, each block gets more rows.
         """
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
         if self.rivals is not None:  # the score in a column falls from row to row
@@ -260,7 +262,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def draws(self) -> int:
-        """Return how many numbers a query needs: one for the test, and those of the argmax."""
+        """Return how many random numbers a query needs: one for the test, and `argmax_draws`."""
         return self.argmax_draws + 1
 
     @cached_property
@@ -329,12 +331,12 @@ class ConfidentGNMax(ScoredMechanism):
     def _tied_argmax(
         self, order: float, resolution: Resolution
     ) -> tuple[ScoreTable, RivalColumns | None]:
-        """Return the costs of the argmax, and the lattice that ties its score to v, or None.
+        """Return the costs of the argmax, and the joint lattice of v and the score z of the argmax.
 
-        The lattice describes how a vote changes v and the score together. The lattice is None in
-        four cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so
-        that a row contains several counts; the noise is so large that a vote moves the score by
-        less than its error; or the lattice would have too many columns.
+        The lattice describes how a vote changes v and z together. The lattice is None in four
+        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that
+        a row contains several counts; the noise is so large that a vote moves z by less than the
+        error of z; or the lattice would have too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -364,11 +366,12 @@ class ConfidentGNMax(ScoredMechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the largest RDP cost of whole queries within each distance of their votes.
+        """Return the largest RDP cost of test and argmax together within each distance of votes.
 
-        Test and argmax are charged together, for the same votes. The cost is exact for two classes.
-        In `interactive`, where v is no count of votes, the result is a larger bound: ρ for the
-        largest cost of the argmax within a distance, at the worst v within this distance.
+        The cost of the test and the cost of the argmax are computed for the same votes. For two
+        classes the cost is exact, except in `interactive`. In `interactive` the score v is not a
+        count of votes, and the result is a looser bound. This bound combines the largest cost of
+        the argmax within a distance with the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -440,9 +443,9 @@ class ConfidentGNMax(ScoredMechanism):
         The sum w1 + w2 would be the cost of a query whose votes are the worst for the test *and*
         for the argmax. But the largest count v decides the test and also limits how often the
         plurality can lose (`worst_scores`). So w12 is the supremum over v of ρ, with the argmax at
-        the highest score that is possible with v. Each of two neighbours has its own v, and ρ
-        bounds both directions for either v. In `interactive`, v is no count of votes, but some
-        count of the query is at least v.
+        the highest score that is possible with v. Two neighbours may have different v. For every v,
+        ρ bounds the divergence in both directions. In `interactive`, v is no count of votes, but
+        some count of the query is at least v.
         """
         cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
@@ -450,7 +453,7 @@ class ConfidentGNMax(ScoredMechanism):
     def _worst_cells(
         self, orders: Floats, *, lone: bool = False
     ) -> Iterator[tuple[PassMoments, Floats]]:
-        """Yield the moments of the test in each row of v, and the largest cost of the argmax there.
+        """Yield the moments of the test, and the largest cost of the argmax, in each row of v.
 
         The function yields one pair (moments, costs) for each order.
         """
@@ -467,11 +470,13 @@ class ConfidentGNMax(ScoredMechanism):
     def query_moments(self, order: float) -> QueryMoments | None:
         """Return the factors by which a refusal and an answer multiply a moment; None on overflow.
 
-        The test alone multiplies a moment by 1 + excess, of which `weight` belongs to answers. So a
-        refusal has the factor 1 + excess − weight, and an answer has the factor weight·e^{cF} with
-        c = λ − 1. If rows contain more than one v, excess and weight are suprema, and their
-        difference may be too small. So the result has a second case for each row, in which a
-        refusal has the factor 1 + excess and an answer has the factor 0.
+        The test alone multiplies a moment by 1 + `excess` (`PassMoments`). This factor is a sum:
+        `weight` is the term for a passed test, and 1 + `excess` − `weight` is the term for a failed
+        test. So a refusal has the factor 1 + `excess` − `weight`. An answer has the factor
+        `weight`·e^{cF}, where F is the RDP cost of the argmax and c = λ − 1. If a row contains more
+        than one v, `excess` and `weight` are suprema over the row, so 1 + `excess` − `weight` may
+        be too small. If rows contain more than one v, the result therefore has a second case for
+        each row: a refusal has the factor 1 + `excess`, and an answer has the factor 0.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -499,7 +504,7 @@ class ConfidentGNMax(ScoredMechanism):
         """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound.
 
         No votes are costly both for the test and for the argmax. So the estimate is 0.42 times the
-        slope for test and argmax together.
+        sum of the estimated slopes of the test and of the argmax.
         """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 

@@ -102,9 +102,10 @@ class GNMax(OneScoreMechanism):
         `words` has `sparse_draws` random words for each row.
 
         Among the s classes without votes, only the class with the largest noise can win, and each
-        of them has the largest noise with equal probability. So one draw is the largest noise and
-        another draw chooses the class, for any s (THEORY.md, section 5.9). Every class with votes
-        has a word of its own.
+        of them has the largest noise with equal probability. So two draws are enough for all
+        classes without votes: one draw is the largest noise of these classes, and the other draw
+        chooses which of them has it (THEORY.md, section 5.9). For each class with votes, one random
+        word determines the noise on its count.
 
         Raises:
             ParameterError: a row has votes for more classes than there are teachers.
@@ -256,7 +257,8 @@ class GNMax(OneScoreMechanism):
     def lone_answers(self, orders: Floats) -> Floats:
         """Return the worst-case cost of an answer if a vote is added or removed, [orders], nats.
 
-        Only two outcomes matter: the class of this vote wins, or another class wins.
+        Only two outcomes matter: the class of the added or removed vote wins, or another class
+        wins.
         """
         return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
 

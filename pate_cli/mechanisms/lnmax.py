@@ -150,11 +150,12 @@ class LNMax(OneScoreMechanism):
         """Return μ = √(2 k2)·μ(k/b) of the Gaussian-DP bound, with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).
 
         The trade-off function of ε-DP consists of two segments through (0, 1), (t, t) and (1, 0), t
-        = 1/(1 + e^ε). The trade-off function of N(0, 1) and N(μ, 1) is convex and goes through the
-        same three points if Φ(−μ/2) = t. So the Gaussian function lies below that of ε-DP, and ε-DP
-        implies μ(ε)-Gaussian-DP. Moved votes shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k,
-        and each shift is s_j/b-DP. In a composition the squares of μ add up. Because μ(ε)²/ε grows
-        with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
+        = 1/(1 + e^ε). The trade-off function of N(0, 1) and N(μ, 1) is convex and also goes through
+        (0, 1), (t, t) and (1, 0) if Φ(−μ/2) = t. So the trade-off function of N(0, 1) and N(μ, 1)
+        is nowhere above the trade-off function of ε-DP. Therefore ε-DP implies μ(ε)-Gaussian-DP.
+        Moved votes shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k, and each shift is s_j/b-DP.
+        In a composition the squares of μ add up. Because μ(ε)²/ε grows with ε,
+        Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
         """
         del queries
         one_count = self.teachers_per_record / self.laplace_scale

@@ -6,9 +6,9 @@ dataclasses check ranges. All readers describe a fault in the same words, and ea
 own class of error.
 
 A `Form` is a kind of secret file. A damaged ledger that can still be read would be worse than a
-lost one: if a count became 0 or a list became empty, a second draw would be allowed. So each secret
-file has the SHA-256 of its other fields. The hash uses no secret key, so it detects accidents, but
-not a forger.
+lost ledger. If a count in the ledger became 0, or a list in the ledger became empty, pate would
+allow a second random draw. So each secret file contains a SHA-256 hash of all fields except the
+hash. The hash uses no secret key, so it detects accidents, but not a forger.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WORDS: Final[dict[Any, tuple[str, str]]] = {
 
 
 def called(name: str) -> dict[str, Any]:
-    """Return metadata of a field that documents call `name`."""
+    """Return the metadata that gives a field of a dataclass the name `name` in documents."""
     return {_NAME: name}
 
 
@@ -203,7 +203,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def _base(kind: Any) -> Any:
-    """Return the class of the values of an annotation."""
+    """Return the class of an annotation without its parameters: `tuple` for `tuple[int, ...]`."""
     base = get_origin(kind) or kind
     # Newer versions of numpy define their array type as an alias.
     return get_origin(getattr(base, "__value__", None)) or base
@@ -222,8 +222,8 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     """Return the dataclass that a JSON value describes.
 
     Raises:
-        PateError: an error made by `refusal`, which names the field. If a constructor raises an
-            error of the same class, this error is not changed.
+        PateError: an error made by `refusal`, which names the field. If the constructor of a
+            dataclass raises an error of the class `refusal.error`, this error is not changed.
     """
     found: _T = _decoded(kind, data, refusal)
     return found

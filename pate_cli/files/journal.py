@@ -98,9 +98,9 @@ class Journal:
     def catch_up(self) -> None:
         """Read the lines that other processes appended, and make sure that they are on disk.
 
-        A process may be killed after it appends lines and before they are on disk. So this process
-        writes the lines again. A sync alone is not enough, because after a failed sync a second
-        sync may succeed without writing anything.
+        A process may be killed after it appends lines and before they are on disk. Therefore
+        `catch_up` writes the lines of other processes again. A sync alone is not enough, because
+        after a failed sync a second sync may succeed without writing anything.
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.

@@ -1,9 +1,10 @@
 """All outputs of a command are one transaction, whether they go to a disk, a store or a pipe.
 
-Every output is begun before the run spends any privacy, so most errors appear before they cost any.
-All outputs are complete before any of them gets its name, so a process that is killed leaves no
-incomplete output. Files appear in the order in which they were reserved, so that a report appears
-before its labels. Streams such as standard output get their content after all files.
+Every output is begun before the run spends any privacy. So most errors in writing outputs appear
+before any privacy is spent. All outputs are complete before any of them gets its name, so a process
+that is killed leaves no incomplete output. Files appear in the order in which they were reserved,
+so that a report appears before its labels. Streams such as standard output get their content after
+all files.
 
 A draft on a disk is a file without a name, which vanishes with the process. If the file system has
 no files without a name, the draft has a random hidden name, and may stay behind if the process is
@@ -250,14 +251,15 @@ class Output(ABC):
         self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` closes it
 
     def there(self) -> IO[bytes] | None:
-        """Open the file that exists in the place; return None if there is none."""
+        """Open the file that this output would replace; return None if there is no such file."""
         return None
 
     def refuse_there(self) -> bool:
         """Return whether a file exists in the place; raise an error if it may not be replaced.
 
-        If the same run may have written the output before, any existing file is accepted until the
-        draft is complete, and a file that is equal to the complete draft is accepted, too.
+        If `resumed` is true, any existing file may be replaced while the draft is incomplete. If
+        `resumed` is true and the draft is complete, an existing file that is equal to the draft may
+        be replaced.
 
         Raises:
             OutputError: a file exists, and `force` was not given.

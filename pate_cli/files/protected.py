@@ -47,7 +47,7 @@ class Inputs:
         self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
-        """Note an output, with all that identifies it; raise UsageError if it is also read."""
+        """Note an output and its places; raise UsageError if the command also reads this file."""
         self.claimed |= dict.fromkeys(places, name)
         self._check()
 

@@ -94,7 +94,7 @@ class Result(ABC):
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: the suffix is none of the five suffixes above.
+            UsageError: the suffix is not .json, .parquet, .csv, .jsonl or .arrow.
         """
         from pate_cli.files.outputs import Outputs  # Most results are never saved.
 

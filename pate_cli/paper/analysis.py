@@ -3,7 +3,7 @@
 Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
 inequality the expectations are smaller than a Rényi divergence. All costs are sums over queries, so
 the costs of batches can be added. Code that computes true bounds does not import this package. The
-verbs import it only if the caller gives `analysis` paper.
+functions of pate import this module only if the caller asks for `analysis` paper.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class PublishedAccount(LedgerAccount):
 
 
 class PublishedAnalysis:
-    """The analysis of the papers, as a caller gets it who asks for `analysis` paper."""
+    """The analysis of the papers; a caller chooses it with `analysis` paper."""
 
     name, cost = Analysis.PAPER, PUBLISHED
 

@@ -37,7 +37,7 @@ TABLE_ORDERS: Final = tuple(half / 2.0 for half in range(3, 201))
 def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
     """Return ε at each order by Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
 
-    The paper prints the smallest of these ε and its order.
+    The paper prints the smallest ε over all orders, and the order at which it occurs.
 
     Args:
         rdp: ρ, total RDP cost at each order, [orders], nats.
@@ -57,12 +57,12 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
     The theorem is false if λβ is larger than about ¼. The proof of Theorem 23 divides by 2 s²,
-    where s² may be as small as (1 − 2λβ)·SS². The proof then drops the factor 1 − 2λβ as if it were
-    at least ½. The exact worst-case divergence (`accounting.sensitivity`) is
-    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1). This divergence is infinite
-    for w ≤ 0, and for many smaller λβ it is larger than the cost of the theorem. Every row of
-    Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23, λ = 14) the paper prints 0.518, but the
-    divergence is 1.607.
+    where s² may be as small as (1 − 2λβ)·SS². The proof of Theorem 23 drops the factor 1 − 2λβ as
+    if it were at least ½. The exact worst-case divergence (`accounting.sensitivity`) is
+    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1). The exact divergence is
+    infinite for w ≤ 0. For many smaller λβ the exact divergence is larger than the cost that
+    Theorem 23 claims. Every row of Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23, λ = 14)
+    the paper prints 0.518, but the divergence is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
@@ -266,21 +266,24 @@ def threshold_local_sensitivity(
     the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
     |u' − u| ≤ 1. The local sensitivity never falls with d, as Theorem 24 requires.
 
-    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. In
-    this case u and u' are whole numbers from 0 to the number of teachers, too. Scores from which
-    the probabilities of a student were subtracted are real numbers. Real scores are divided into
-    cells of 1/64 vote, and f is bounded by its values at the ends of cells. So the result may be
-    larger than the exact sensitivity, but not larger than if each step were 1/32 vote longer.
+    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. For
+    largest counts, u and u' are whole numbers from 0 to the number of teachers, too. Scores from
+    which the probabilities of a student were subtracted are real numbers. For real scores, f is
+    computed only at distances from T that are multiples of 1/64 vote. Between two neighbouring
+    multiples, f is bounded by its values at both multiples. So for real scores the result may be
+    larger than the exact local sensitivity. The result for real scores is at most the largest
+    |f(u') − f(u)| with |u − v| ≤ d + 1/32 and |u' − u| ≤ 1 + 1/32.
 
     Args:
         scores: score v of each query, [queries], in votes.
         threshold: T, in votes.
         sigma: standard deviation σ1 > 0 of the noise on the score, in votes.
         order: Rényi order λ > 1.
-        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
+        teachers: the number of teachers; the result is for the distances 0 … teachers − 1.
 
     Returns:
-        [teachers], nats; it never falls. SECRET: it depends on the votes.
+        The local sensitivity by distance, [teachers], nats, non-decreasing. SECRET: it depends on
+        the votes.
 
     Raises:
         ParameterError: real scores are more than a million votes from the threshold.
@@ -307,7 +310,7 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
         beyond: the score v minus the threshold T, of each query, in votes.
         sigma: standard deviation σ1 of the noise on the score, in votes.
         order: Rényi order λ > 1.
-        teachers: the number of teachers, and of distances.
+        teachers: the number of teachers, which is also the number of distances.
     """
     fine = _CELLS_A_VOTE
     low = np.floor(beyond * fine)
@@ -333,9 +336,10 @@ def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: in
     """Return Σ over queries of max(steepest[left − d·stride … right + d·stride]), for every d.
 
     Args:
-        steepest: the local sensitivity of each cell, [cells].
-        left: the first cell of each query at d = 0.
-        right: the last cell of each query at d = 0.
+        steepest: the local sensitivity in each cell, [cells]; a cell is one whole score, or an
+            interval of scores.
+        left: the first cell that the score of each query may be in, [queries].
+        right: the last cell that the score of each query may be in, [queries].
         teachers: the number of distances d.
         stride: how many cells one vote has.
     """

@@ -5,8 +5,9 @@ the first step". So the cost of a query is the cost of the threshold check, plus
 answer times the probability of an answer. An expectation is not a guarantee, because the actual
 answers may cost more, and because the probability of an answer itself depends on the votes.
 
-The check compares a score with T. The score is the largest count in Algorithm 1, and
-max_j(n_j − τ p_j) in Algorithm 2 (Interactive-GNMax), where p_j are probabilities of a student.
+The threshold check compares the score of a query with the threshold T. The score is the largest
+count in Algorithm 1, and max_j(n_j − τ p_j) in Algorithm 2 (Interactive-GNMax), where p_j are
+probabilities of a student.
 
 The cost of the release is computed in two ways: as in the paper, and correctly.
 """
@@ -37,7 +38,8 @@ def confident_steps(
 ) -> dict[str, Floats]:
     """Return the expected RDP cost of each query by step.
 
-    The steps are the threshold check, and the answer of GNMax times the probability of an answer.
+    The first step is the threshold check. The second step is the answer of GNMax; its cost is
+    multiplied by the probability of an answer.
 
     Args:
         counts: votes [queries, classes].
@@ -47,7 +49,8 @@ def confident_steps(
         orders: Rényi orders λ > 1.
 
     Returns:
-        "threshold" and "argmax", [orders, queries] each, nats. SECRET: they depend on the votes.
+        The costs of the steps "threshold" and "argmax", [orders, queries] each, nats. SECRET: the
+        costs depend on the votes.
     """
     test = {"threshold": noise["threshold"], "sigma": noise["sigma1"]}
     answer = gnmax_rdp(counts, noise["sigma2"], orders)
@@ -63,17 +66,18 @@ def expected_local_sensitivity(
     """Return the local sensitivity of a Confident run by distance, as Table 2 computes it.
 
     By Theorem 24 the sensitivity at distance d is a sum over queries of max{LS̃ : distance ≤ d}.
-    The sum has a term for the threshold check, and a term for GNMax times the probability of an
-    answer. The paper treats the probability of an answer as fixed, although it also depends on the
-    votes. So the sum is an expectation and no bound.
+    The local sensitivity of a query has two terms: the sensitivity of the threshold check, and the
+    sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
+    probability of an answer as fixed, although it also depends on the votes. So the result of this
+    function is an expectation and not a bound.
 
     Args:
-        counts: whole votes [queries, classes], each row at most `teachers`.
+        counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
         scores: the scores that the check compares with T, [queries], in votes.
         noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
             of GNMax's, in votes; σ2 from 0.1 to 1e9.
         order: Rényi order λ > 1.
-        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
+        teachers: the number of teachers; the result is for the distances 0 … teachers − 1.
 
     Returns:
         [teachers], nats. SECRET: it depends on the votes.
@@ -172,7 +176,8 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
 def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
     """Return the parameters that the paper prints, but unrounded, by the paper's own rule.
 
-    If the rule gives another σ_SS than the paper prints, the result has the printed σ_SS.
+    If the rule of the paper gives a σ_SS that does not round to the printed σ_SS, the result has
+    the printed σ_SS.
     """
     percents = [round(beta * printed.order / _STEP) for beta in printed.betas]
     rule = by_the_rule(printed.order, percents, curves)

@@ -94,7 +94,7 @@ class TableRow:
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """Return the figures of the paper that are computed again, as it prints them."""
+        """Return the figures that the paper prints in this row, and that pate computes again."""
         if self.release is not None:
             return (f"{self.release.epsilon:.2f} ± {self.release.sd:.3f}",)
         return () if self.epsilon is None else (str(self.answered), f"{self.epsilon:#.3g}")
@@ -134,7 +134,8 @@ def printed_tables() -> PrintedTables:
 def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
     """Return rows of Table 1 and of Table 2 for sample votes.
 
-    Threshold and noise are the paper's shares of the number of teachers for MNIST.
+    The threshold and the noise are the multiples of the number of teachers that the paper uses for
+    MNIST.
     """
     confident = {"threshold": THRESHOLD_SHARE, "sigma1": SIGMA1_SHARE, "sigma2": SIGMA2_SHARE}
     noises = {"LNMax": {"laplace_scale": LAPLACE_SHARE}, "Confident-GNMax": confident}

@@ -8,22 +8,22 @@ between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the m
 shift z by √2/σ: since ½ erfc(x) = Φ(−√2 x), the paper's
 (m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
 
-**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. As in the paper
-(B.4.2), the check is numerical. Derivatives are minimised over [0, q0] and [0, B_L(q0)], and the
-minima must not be negative. By B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and
-B_U(q0) < 1. The code checks the inequalities q0 ≤ ½ and B_U(q0) < 1.
+**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. C5 and C6 are
+checked numerically, as in the paper (B.4.2). Derivatives are minimised over [0, q0] and
+[0, B_L(q0)], and the minima must not be negative. By B.4.1, GNMax meets the conditions C1–C4, C7
+and C8 if q0 ≤ ½ and B_U(q0) < 1. The code checks the inequalities q0 ≤ ½ and B_U(q0) < 1.
 
-**Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a row,
-for every row and every d. The code does not try one distance after the other. A bisection over d
-finds where q of a row enters and leaves the range in which LS̃ varies. Costs are computed only for
-pairs of a row and a distance in this range. For all pairs outside the range, LS̃ is 0 or at its
-plateau. The worst d moves lead to the histograms n* and n** of Proposition 19, whose q has a closed
-form.
+**Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a
+row, for every row and every d. The code does not try one distance after the other. A bisection over
+d finds where q of a row enters and leaves the range in which LS̃ varies. Costs are computed only
+for pairs of a row and a distance at which LS̃ varies. For all other pairs of a row and a distance,
+LS̃ is 0 or at its plateau. The worst d moves lead to the histograms n* and n** of Proposition 19,
+whose q has a closed form.
 
 The class `Runs` computes q of n* and n** for many rows at once. `Runs` stores for each row the
 count of the winner, and the distinct counts of the other classes with the number of classes that
-have each count. So rows with many empty classes are short, and removing d votes from the current
-runner-up one by one takes a single step.
+have each count. So a row with many empty classes needs little memory. Taking d votes one by one,
+each from the class that is the runner-up at this moment, is computed in a single step.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Plateau:
         order: Rényi order λ > 1.
         log_q0: log of q0.
         log_q1: log of q1 = B_L(q0).
-        height: LS̃ on [q1, q0], nats. If conditions C2–C6 of the paper are met, it is the largest
-            local sensitivity of any histogram.
+        height: LS̃ on [q1, q0], nats. If conditions C2–C6 of the paper are met, `height` is the
+            largest local sensitivity of any histogram.
     """
 
     sigma: float
@@ -113,8 +113,8 @@ class Plateau:
     def local_sensitivity(self, log_q: ArrayLike) -> Floats:
         """Return LS̃(q), an upper bound on how far one teacher can change β(q). Algorithm 3.
 
-        The result is that of `rise` at q, or at q1 if q is between q1 and q0. LS̃(q) is an upper
-        bound if conditions C2–C6 are met (`require_conditions`).
+        LS̃(q) is the result of `rise`, but if q is between q1 and q0, LS̃(q) is `height`. LS̃(q) is
+        an upper bound if conditions C2–C6 are met (`require_conditions`).
 
         Args:
             log_q: log q of each histogram, [queries], at most log(1 − 1/m).
@@ -238,7 +238,7 @@ def require_conditions(*, sigma: float, classes: int, order: float) -> None:
 
 
 def _q0_too_large(shape: Plateau) -> float | None:
-    """Return log q0 unless q0 ≤ ½ (C5) and B_U(q0) < 1 (C4, B.4.2); else None."""
+    """Return log q0 if q0 > ½ (C5) or B_U(q0) = 1 (C4, B.4.2); None otherwise."""
     large = shape.log_q0 > -np.log(2.0) or float(shape.above(shape.log_q0)) >= 0.0
     return shape.log_q0 if large else None
 
@@ -251,7 +251,10 @@ def _not_rising(shape: Plateau) -> float | None:
 
 
 def _not_constant(shape: Plateau) -> float | None:
-    """Return log q above q0 at which Theorem 6 is below λ/σ²; None if none is, as C5 requires."""
+    """Return log of a q > q0 at which the bound of Theorem 6 is below λ/σ², or None.
+
+    Condition C5 is met only if the result is None.
+    """
     root = np.linspace(0.0, np.sqrt(-shape.log_q0), _GRID)[:-1]
     bound = data_dependent_rdp(-(root**2), sigma=shape.sigma, orders=shape.order)[0]
     # Next to q0, rounding errors alone may make a bound smaller.
@@ -262,8 +265,9 @@ def _not_constant(shape: Plateau) -> float | None:
 def _difference_falls(shape: Plateau) -> float | None:
     """Return log q at which β(B_U(q)) − β(q) falls on [0, B_L(q0)]; None if it does not.
 
-    Condition C6 requires that it does not fall. B_U shifts the margin z = Φ^{-1}(q/(m−1)) by
-    s = √2/σ. So with G(z) = dβ/dz the condition is G(z + s) ≥ G(z). The code compares logarithms.
+    Condition C6 requires that β(B_U(q)) − β(q) does not fall. B_U shifts the margin
+    z = Φ^{-1}(q/(m−1)) by s = √2/σ. So with G(z) = dβ/dz the condition is G(z + s) ≥ G(z). The code
+    compares logarithms.
     """
     root = np.sqrt(-shape.log_q1) + _beyond(shape)
 
@@ -284,7 +288,7 @@ _CHECKS: Final = {
 
 
 def _beyond(shape: Plateau) -> float:
-    """Return how far below q0 to look, in √log(1/q); farther, β is practically 0."""
+    """Return how far beyond √log(1/q0) the checks search; for larger √log(1/q), β is almost 0."""
     return (shape.order + 1.0) / shape.sigma + 40.0
 
 
@@ -362,14 +366,15 @@ _FLOOR = -1e300
 class Runs:
     """Sorted histograms as runs: each distinct count, with the number of classes that have it.
 
-    Rows with fewer runs are padded, and `sizes` is 0 in the padding.
+    A run is a group of classes with equal counts. If a row has fewer runs than other rows, it is
+    padded with runs in which `sizes` is 0.
 
     Attributes:
         winner: the largest count, [rows].
         others: the distinct counts of the other classes, descending, [rows, runs].
         sizes: how many classes have each of the counts in `others`, [rows, runs].
-        spent: how many votes must be removed until all classes up to this run have the count of the
-            next run, [rows, runs].
+        spent: for each run, how many votes must be removed until all classes of this run and of the
+            runs before it have the count of the next run, [rows, runs].
         log_tail: log Φ(−g/(√2 σ)) for every whole gap g, [gaps].
         cap: log(1 − 1/m), the largest possible log q.
     """
@@ -430,8 +435,8 @@ class Runs:
 
         The runner-up is the largest of the other classes at each move. The result is the histogram
         n** of Proposition 19.2. No histogram within `moves` moves of votes has a smaller q, if
-        moves ≤ Σ_{i≥2} n(i). At the end the reduced classes have equal counts, or counts that
-        differ by one vote.
+        moves ≤ Σ_{i≥2} n(i). In n** the classes that have lost votes have equal counts, or counts
+        that differ by one vote.
         """
         others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
         # All runs up to the first one that needs more votes than there are moves are reduced.
@@ -466,21 +471,22 @@ def gnmax_local_sensitivity(
     """Return the local sensitivity of GNMax by Algorithm 4 at every distance, summed over queries.
 
     The sum at distance d is Σ_queries weight · max{LS̃(n') : distance of n and n' ≤ d}, where n is
-    the histogram of a query (Theorems 20 and 24). From the distance on at which no vote of the
-    losing classes is left, a query counts with the plateau of LS̃. The figures of the paper were
-    computed with the plateau, too. Lines 19–22 of Algorithm 4 use the smaller number
-    LS̃(q([n, 0, …, 0])) instead of the plateau. With either number, the sum is a β-smooth upper
-    bound.
+    the histogram of a query (Theorems 20 and 24). If all votes of the losing classes have been
+    moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. The
+    figures that the paper prints were also computed with the plateau. Lines 19–22 of Algorithm 4
+    use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. With either number, the sum
+    is a β-smooth upper bound.
 
     Args:
-        counts: whole votes [queries, classes], each row at most `teachers`.
+        counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
         sigma: the standard deviation σ of the noise of GNMax, in votes, from 0.1 to 1e9.
         order: Rényi order λ > 1.
         teachers: the number of teachers; the distances are 0 … teachers − 1.
         weights: the factor of each query, at least 0, [queries].
 
     Returns:
-        [teachers], nats; it never falls. SECRET: it depends on the votes.
+        The local sensitivity by distance, [teachers], nats, non-decreasing. SECRET: it depends on
+        the votes.
 
     Raises:
         ParameterError: σ is out of range.
@@ -511,8 +517,8 @@ def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_],
     """Return the distances at which LS̃ of each row varies.
 
     Returns:
-        Whether q of a row must rise to reach the plateau, the first distance at which LS̃ is not 0,
-        and the first distance at which LS̃ is at its plateau, [rows] each.
+        Three arrays, [rows] each: whether q must rise to reach the plateau of LS̃; the first
+        distance at which LS̃ is not 0; and the first distance at which LS̃ is at its plateau.
     """
     everyone = np.arange(runs.winner.size)
     start, stop = np.zeros((2, everyone.size), dtype=np.int64)
@@ -541,8 +547,9 @@ def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
     """Return the first distance from 0 to last[row] that meets a condition, else last[row] + 1.
 
-    If a distance meets the condition, all larger distances must meet it, too. Conditions on q are
-    of this kind, because q rises or falls with the distance (Proposition 19).
+    If a distance meets the condition, all larger distances must meet the condition, too, because
+    the search is a bisection. A condition that q is above a limit, or that q is below a limit, can
+    be used, because q rises or falls with the distance (Proposition 19).
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1
@@ -555,7 +562,10 @@ def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: I
 
 
 def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pairs of a row and a distance at which LS̃ varies, as blocks (rows, distances)."""
+    """Yield all pairs of a row and a distance at which LS̃ of the row varies, block by block.
+
+    A block is two arrays of equal length (rows, distances).
+    """
     ends = np.cumsum(stop[rows] - start[rows])
     pairs = int(ends[-1]) if rows.size else 0
     block = max(1, CELLS // (width + 2))

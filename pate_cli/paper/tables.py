@@ -1,8 +1,9 @@
 """Tables 1 and 2 computed again, as text, CSV or JSON.
 
-Table 1 has the cost of the labels of each run, by the analysis of its paper. Table 2 has the
-sanitized ε of each run in four lines: as the paper prints it, as the analysis of the paper gives
-it, with the correct cost of the release, and the worst case.
+Table 1 has the cost of the labels of each run. LNMax is analysed as in the 2017 paper, and all
+other aggregators as in the 2018 paper. Table 2 has the sanitized ε of each run in four lines: as
+the paper prints it, as the analysis of the paper gives it, with the correct cost of the release,
+and the worst case.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: in
         row: a row of a table of the paper, or of the table of the sample votes.
         folder: the folder of the files.
         compute: computes the result if all files can be read.
-        blank: how many columns without figures a row has that was not computed.
+        blank: if the row cannot be computed, how many of its columns are left empty.
     """
     absent = folder.absent(row.files)
     if not all(each.noise for each in row.rounds):
@@ -110,11 +111,12 @@ def in_flags(error: PateError) -> str:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table that was computed again.
+    """Table 1 or Table 2 of the 2018 paper, computed by pate.
 
     Attributes:
         title: the line above the table.
-        header: the names of the columns; the first two have words, and all others numbers.
+        header: the names of the columns. The first two columns contain words, and all other columns
+            contain numbers.
         results: the result of each row.
         notes: remarks about all rows.
     """
@@ -126,7 +128,11 @@ class ResultTable:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if a row was computed; if none was, 4 if a condition is not met, else 3."""
+        """Return the exit code of the program: 0 if at least one row was computed.
+
+        If no row was computed, the exit code is 4 if a condition of the paper is not met, and 3 in
+        all other cases.
+        """
         ended = {result.status for result in self.results.values()}
         if Status.RAN in ended:
             return 0
@@ -197,7 +203,7 @@ def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
     """Return Table 1, computed again.
 
     Args:
-        rows: the rows of the paper, or rows of samples.
+        rows: the rows of the paper, or rows for sample votes.
         folder: the folder of the votes.
         notes: further remarks for the reader.
     """
@@ -228,7 +234,7 @@ def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[floa
 
 
 def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
-    """Return the result of a row of Table 1, with the printed figures beside its own."""
+    """Compute the figures of a row of Table 1, and add the figures that the paper prints."""
     asked, notes = sum(len(each.counts) for each in rounds), []
     laplace = row.aggregator == "LNMax"
     if laplace:
@@ -295,7 +301,10 @@ _NOTES2 = (
 
 @dataclass(frozen=True)
 class _Figures:
-    """The figures of a row of Table 2; without those of the paper if a condition is not met."""
+    """The figures of a row of Table 2.
+
+    `as_published` and `charged_correctly` are None if a condition of the paper is not met.
+    """
 
     delta: float
     order: float
@@ -311,7 +320,7 @@ def table2(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
     """Return Table 2, computed again.
 
     Args:
-        rows: the rows of the paper, or rows of samples.
+        rows: the rows of the paper, or rows for sample votes.
         folder: the folder of the votes.
         notes: further remarks for the reader.
     """
@@ -382,7 +391,10 @@ def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
 def _published_line(
     name: str, found: _Figures, release: PublishedRelease | None
 ) -> tuple[str, ...]:
-    """Return the line of a release; if a condition is not met, only the expected ε of labels."""
+    """Return the line of a sanitized release in Table 2.
+
+    If `release` is None, the line only has the expected ε of the labels.
+    """
     labels = (f"{found.expected_epsilon:.3f}", f"{found.order:g}")
     if release is None:
         return (name, "condition fails", *labels, *("-",) * 3)

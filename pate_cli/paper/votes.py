@@ -126,7 +126,8 @@ class Asked:
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes.
         scores: the scores that the threshold check compares with T, [queries].
         student: whether the probabilities of a student were subtracted from the votes.
-        authentic: whether the file is that of the authors; None if its digest is not known.
+        authentic: whether the vote file is the file of the authors; None if the digest of the
+            authors' file is not known.
         remarks: remarks about the file for the reader.
     """
 

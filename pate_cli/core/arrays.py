@@ -51,8 +51,9 @@ may not decide this.
 def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
     """Return each value, or each slice along an axis, once and in ascending order.
 
-    The code asks `np.unique` for counts only because numpy imports masked arrays without
-    `return_counts`, which takes a twentieth of the time of a short run.
+    If `np.unique` is called without `return_counts`, numpy imports its module for masked arrays,
+    which takes a twentieth of the time of a short run. So the code asks for counts, and ignores
+    them.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 
@@ -61,8 +62,8 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
 class SparseCounts:
     """Vote histograms that only store the classes with votes. SECRET.
 
-    All rows have the same number of entries, which is the number that the longest row needs.
-    Shorter rows end with padding.
+    All rows have the same number of entries, which is the number that the longest row needs. A row
+    that needs fewer entries ends with padding.
 
     Attributes:
         labels: the classes with votes, ascending in each row, followed by the number `classes` as
@@ -154,8 +155,9 @@ class SparseCounts:
     def without_votes(self, place: Ints) -> Ints:
         """Return the j-th class without votes in each row, [queries], where j = `place` < `zeros`.
 
-        Let ℓ be the i-th class with votes, where i and j count from 0. Then ℓ − i classes below ℓ
-        have no votes. So ℓ stands before the j-th class without votes exactly if ℓ − i ≤ j.
+        Let ℓ be the i-th class with votes, where i and j count from 0. Of the ℓ classes below class
+        ℓ, i classes have votes, and ℓ − i classes have none. So class ℓ is below the j-th class
+        without votes exactly if ℓ − i ≤ j.
         """
         before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
         before &= self.labels < self.classes
@@ -185,7 +187,7 @@ def dense(histograms: Histograms) -> Counts:
 
 
 def stacked(parts: Sequence[Histograms]) -> Histograms:
-    """Return one array of histograms with the rows of several, which all have the same form."""
+    """Return one array with the rows of all parts; all parts are dense, or all are sparse."""
     sparse = [part for part in parts if isinstance(part, SparseCounts)]
     if not sparse:
         return np.concatenate([dense(part) for part in parts]).astype(np.int64)

@@ -4,9 +4,9 @@ This module also escapes and shortens names and values in messages, because a na
 line break, a command to the terminal, thousands of letters, or a password.
 
 Two functions remove passwords from addresses. `without_credentials` takes a single name, which may
-contain any characters. `withheld` takes a text that may quote addresses, each of which ends at a
-blank. All messages go through `withheld`, because texts of other libraries may quote an address
-with a password.
+contain any characters. `withheld` takes a longer text and finds all addresses in it; a blank ends
+an address. All messages go through `withheld`, because texts of other libraries may quote an
+address with a password.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ReportError(PateError):
 
 
 class MismatchError(PateError):
-    """Raised if a report contradicts itself, its labels or its record."""
+    """Raised if a report contradicts itself, its labels, or the record that contains its run."""
 
     exit_code = 10
 

@@ -2,75 +2,89 @@
 
 **From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63). The sign bit is
 the sign of the draw. The size of the draw is the quantile of the upper tail at u = (k + ½)·2^-64 in
-(0, ½): -Φ⁻¹(u) for the normal, -log(2u) for Laplace. The possible draws have the finest
-probabilities in the tails, where privacy depends on them: normal draws reach 9.16 standard
-deviations, and Laplace draws reach 44.37 scales. Infinite draws cannot occur. Floating-point
-numbers just below ½ are 2^-54 apart, and u is always at least 2^-54 below ½. So a draw is never 0,
-and the distribution of draws is exactly symmetric.
+(0, ½): -Φ⁻¹(u) for the normal, -log(2u) for Laplace. Far out in the tails, where privacy depends on
+them, neighbouring values of u are 2^-64 apart. The largest possible normal draw is 9.16 standard
+deviations, and the largest possible Laplace draw is 44.37 scales. Infinite draws cannot occur.
+Floating-point numbers just below ½ are 2^-54 apart, and u is always at least 2^-54 below ½. So a
+draw is never 0, and the distribution of draws is exactly symmetric.
 
 **Distance from the ideal law.** Outcomes depend on noise only through comparisons. If all other
-draws are fixed, a draw is compared with one threshold c: class i wins if its noisy count is above
-the best of the others, and a query is answered if the noisy maximum is above T. So the proof
-replaces the ideal draws of a run by its actual draws, one after the other. Let F be a tail
-probability of the ideal draw and G that of the actual draw, on either side. Then
+draws are fixed, a draw is compared with one threshold c. For example, class i wins if its noisy
+count is above the largest noisy count of all other classes, and a query is answered if the noisy
+maximum is above T. So the proof replaces the ideal draws of a run by its actual draws, one after
+the other. Let F be a tail probability of the ideal draw and G that of the actual draw, on either
+side. The list below explains two small numbers, eta and cell, for which
 
-    |G(c) - F(c)| <= eta F(c) + cell    for every c,
+    |G(c) - F(c)| <= eta F(c) + cell    for every c.
 
-where eta and cell are small numbers, explained below. N replacements give P_actual[S] <= e^(N eta)
-(P_ideal[S] + N cell) for every event S. The inequality also holds with actual and ideal exchanged.
-If the ideal run has a guarantee (eps, delta), the actual run has the guarantee
+If N ideal draws are replaced by actual draws, every event S satisfies P_actual[S] <= e^(N eta)
+(P_ideal[S] + N cell), and also the inequality in which P_actual and P_ideal are exchanged. If the
+ideal run has a guarantee (eps, delta), the actual run has the guarantee
 
     eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
 
 - *cell*: each actual draw stands for an interval of ideal draws, which is called a cell. F and G
   differ by at most the probability of a cell, which is at most `CELL` = 2^-64, even far out in the
   tail. (At each end, all ideal draws beyond the largest actual draw are one cell.)
+
 - *coarse cells*: some draws take part in several comparisons, such as the noise on the threshold of
-  sparse vector. For such a draw, an outcome is an interval between two comparisons. Round-off
-  changes the probability of this interval by A = 2^-53 (1 + tau/b), where tau is the number of
-  teachers and b the scale of the noise. In a short interval, A can be a large share of the
-  probability. Call an interval short if its length is below 2^-13 scales. In all other intervals
-  the share is at most 2^13 A, which is part of eta. An interval is short with probability at most
-  2^-13 r, where r is the number of rows. So short intervals add 2^-66 (1 + tau/b) r, which is below
+  sparse vector. If a draw takes part in several comparisons, an outcome is an interval in which the
+  draw lies. Round-off changes the probability of an interval by A = 2^-53 (1 + tau/b), where tau is
+  the number of teachers and b the scale of the noise. If an interval is at least 2^-13 scales long,
+  round-off changes the probability of the interval by a factor of at most 1 + 2^13 A, and this
+  factor is part of eta. If an interval is shorter than 2^-13 scales, the factor can be large. An
+  interval is shorter than 2^-13 scales with probability at most 2^-13 r, where r is the number of
+  rows. So intervals shorter than 2^-13 scales add 2^-66 (1 + tau/b) r to cell, which is at most
   `COARSE_CELL` = 2^-53 if (1 + tau/b) r <= 2^13.
+
 - *eta*: round-off of u, of the quantile (a few units in the last place) and of count + scale * draw
   moves the threshold c by at most 2^-53 (a few |x| + tau/sigma) standard deviations, where x is the
-  draw. The change of log F is at most this distance times the hazard rate, which is at most |x| + 1
-  <= 10.2 for the normal and 1 for Laplace. So eta is about 2^-53 (500 + 10 tau/sigma). For ten
-  thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8. A published eps is rounded up
-  to four decimals. Compared with this rounding, 1e-8 is negligible, so 2 N eta is not added to eps.
-- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. The eta
-  of this draw is below 2^-53 (20,000 + 700 tau/sigma). Another word decides which of the s draws is
-  the largest (`place_from_words`). The probabilities of this choice are wrong by a factor of at
-  most 1 ± s 2^-64. So the choice adds to eta, but not to cells. THEORY.md, section 24.2, proves the
-  bounds on this eta and on the choice.
-- *a published epsilon* is a multiple of 1e-4. Each multiple stands for an interval of the draw, and
-  an event may be any set of these intervals. The number of intervals depends on the standard
-  deviation of the draw, which is secret. So the draw is made from two words
-  (`fine_normal_from_words`) and has cells of 2^-128. Then 2^63 intervals with two cells each add
-  only one `CELL`. `smallest_delta` has room for `RELEASES` published epsilons. Round-off moves the
-  ends of an interval by at most 2^-49 M, where M is the size of the terms that are added, in nats.
-  Round-off changes the probability of an interval by a share of at most 1e-8 M, because no
-  published epsilon has a standard deviation below `NARROWEST`. If the standard deviation is 0.001
-  nats or more, this share is at most 2e-10 M. The proof is in THEORY.md, section 24.4.
+  draw. The change of log F is at most the distance that c moves times the hazard rate, which is at
+  most |x| + 1 <= 10.2 for the normal and 1 for Laplace. Together, round-off gives an eta of about
+  2^-53 (500 + 10 tau/sigma). For ten thousand queries over ten classes at tau/sigma = 6, 2 N eta is
+  1e-8. A published eps is rounded up to four decimals. The code does not add 2 N eta to eps,
+  because 1e-8 is negligible compared with rounding to four decimals.
 
-The error that cells add to delta is *not* negligible if delta is small. `smallest_delta` is ten
-times the error by cells. The error by cells depends on eps. For this error, the code takes eps to
-be the worst-case eps of the labels plus one, which leaves room for a sanitized draw. If this sum is
-above 10, the code takes 10 instead. Runs with a smaller delta are refused. So up to eps = 10, the
-delta of a report is too small by at most a tenth, and usually by far less. If eps is above 10,
-delta is too small by at most e^(eps - 10) tenths, but such an eps protects hardly anybody.
+- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. The best
+  of s draws has an eta below 2^-53 (20,000 + 700 tau/sigma). A second random word decides,
+  uniformly, which of the s draws is the best one (`place_from_words`). The probability that a given
+  draw is chosen as the best is wrong by a factor of at most 1 ± s 2^-64. So choosing the best draw
+  adds to eta, but not to cell. THEORY.md, section 24.2, proves the bounds on the eta of the best
+  draw and on the probability of each choice.
+
+- *a published epsilon* is a multiple of 1e-4. The draws that lead to the same published epsilon
+  form an interval, and an event may be any set of such intervals. How many intervals there are
+  depends on the standard deviation of the noise on epsilon, and this standard deviation is secret.
+  So the noise on a published epsilon is made from two words (`fine_normal_from_words`), with cells
+  of 2^-128. Even 2^63 intervals, with a cell of 2^-128 at each of their two ends, add only one
+  `CELL` = 2^-64. `smallest_delta` allows for `RELEASES` published epsilons. Round-off moves the
+  ends of an interval by at most 2^-49 M nats, where M bounds the sum of the sizes of all terms of
+  epsilon, in nats. Relative to the probability of an interval, round-off changes this probability
+  by at most 1e-8 M, because no published epsilon has a standard deviation below `NARROWEST`. If the
+  standard deviation of the noise on epsilon is 0.001 nats or more, the relative change is at most
+  2e-10 M. The proof is in THEORY.md, section 24.4.
+
+Because draws have cells, the true delta is larger than the delta of ideal noise, and the difference
+is *not* negligible if delta is small. `smallest_delta` returns ten times the error that cells add
+to delta. The error that cells add to delta grows with eps. The code computes this error at the
+worst-case eps of the labels plus one, or at 10 if that is less. The added one leaves room for a
+sanitized epsilon, which is released in addition to the labels. pate refuses runs whose delta is
+below `smallest_delta`. So if eps is at most 10, the delta of a report is at most a tenth too small,
+and usually far less. If eps is above 10, the delta of a report may be too small by e^(eps - 10)
+tenths of delta, but an eps above 10 protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") finds the count in the *released* value count + noise,
 because neighbouring inputs can give different floating-point numbers. pate never releases noisy
 counts. A query releases an argmax, or the fact that no noisy count is above a threshold: one of m +
-1 outcomes. If all other draws are fixed, each outcome is a half-line of a draw, whose end moves
-continuously. So no errors remain except eta and the cells. Epsilon is the only real number that is
-drawn and published, and it is rounded *up* to 4 decimals before it leaves. Each published value is
-an interval of the draw, and neighbouring inputs have the same possible values. So the only error is
-the probability at the two ends of the interval. Nothing is claimed about an epsilon that somebody
-reads before it is rounded, and nothing about timing.
+1 outcomes. If all other draws are fixed, each outcome is the set of all values of one draw above
+(or below) a threshold, and neighbouring inputs only move this threshold. So floating-point numbers
+cause no errors except those that eta and cell bound. Epsilon is the only real number that is drawn
+and published, and it is rounded *up* to 4 decimals before it is published. Each published epsilon
+corresponds to an interval of draws, and neighbouring inputs have the same possible published
+epsilons. So floating-point numbers only change probabilities near the two ends of such an interval.
+The guarantees do not protect an epsilon that somebody reads before it is rounded, and they do not
+cover what the running time reveals.
 
 **Where words come from.** All noise of a run is computed from one `RunKey`. Word w of the stream
 for a purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
@@ -79,16 +93,17 @@ row. Parallel, distributed and sequential runs with the same key give the same l
 that is repeated publishes no second answer. A new key is 256 bits from the operating system's
 generator. The key is never written to a file, except to a checkpoint that only its owner can read.
 The key is lost when the run ends. The guarantees are those of a run with truly random words,
-against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. The
-operating system's own generator, a stream cipher, would need a similar assumption. SHAKE-256 is in
-the standard library and gives 40 million words per second on one core, which is a quarter of a
-microsecond for a row of ten classes. AES in counter mode would be faster, but needs one more
-package. Philox and similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per
-call, at a fifth of the speed.
+against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. Noise
+from the operating system's own generator, a stream cipher, would also need the assumption that
+nobody can distinguish its words from random words. SHAKE-256 is in the standard library and gives
+40 million words per second on one core, which is a quarter of a microsecond for a row of ten
+classes. AES in counter mode would be faster than SHAKE-256, but needs one more package. Philox and
+similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per call, and has a
+fifth of the speed of SHAKE-256.
 
-With a seed, a Philox counter generator gives the words instead. The noise of a seed is the same on
-every machine, and everybody who knows or guesses the seed can predict the noise. So labels with a
-seed are never private.
+If a run has a seed, a Philox counter generator makes the words, and SHAKE-256 is not used. The
+noise of a seed is the same on every machine, and everybody who knows or guesses the seed can
+predict the noise. So labels with a seed are never private.
 """
 
 from __future__ import annotations
@@ -135,7 +150,7 @@ class Noise:
     """A source of standard normal and standard Laplace draws, which the caller scales.
 
     Draws are made one after the other in row-major order, each from one word. So the batch size
-    never changes a result: a call with shape (a, k) and a second call with shape (b, k) give the
+    never changes a result. A call with shape (a, k) and a second call with shape (b, k) give the
     same draws as one call with shape (a + b, k). A `RunKey` makes sources of noise.
     """
 
@@ -296,8 +311,9 @@ class _Seeded:
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
     """Return the smallest δ that a run may state, rounded up to two digits.
 
-    This δ is ten times (draws·cell + RELEASES·CELL)(1 + e^ε), which bounds the error of
-    floating-point noise. So this error is at most a tenth of δ (see the docstring of the module).
+    Floating-point noise adds at most (draws·cell + RELEASES·CELL)(1 + e^ε) to δ, and the smallest δ
+    is ten times this bound. So floating-point noise adds at most a tenth of δ. The docstring of
+    this module explains why.
 
     Args:
         draws: how many numbers are drawn for labels, ≥ 0.
@@ -318,8 +334,9 @@ def normal_from_words(words: Words) -> Draws:
 def fine_normal_from_words(words: Words) -> Draws:
     """Return standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
 
-    The first word of a pair gives k as in `normal_from_words`. The second word, w, gives 64 binary
-    digits after the binary point of k. So u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
+    The first word of each pair gives the sign and the integer k, as a single word does in
+    `normal_from_words`. The second word, w, gives 64 binary digits after the binary point of k. So
+    u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
     """
     first, second = words[..., 0], words[..., 1]
     behind = (second.astype(np.float64) + 0.5) * 2.0**-64
@@ -367,7 +384,7 @@ def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
 
 
 def _signed(magnitude: Draws, words: Words) -> Draws:
-    """Give each magnitude, ≥ 0, the sign of its word's lowest bit, in place."""
+    """Make each magnitude (≥ 0) negative, in place, if the lowest bit of its word is 1."""
     bits = magnitude.view(np.uint64)
     bits |= words << np.uint64(63)
     return magnitude

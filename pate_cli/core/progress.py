@@ -17,8 +17,8 @@ _ROOMY: Final = 60
 class Counter:
     """A counter of finished steps.
 
-    Call the counter with the number of newly finished steps. The call may also state the total
-    number of steps, once this is known.
+    Call the counter with the number of newly finished steps. A second argument of the call sets the
+    total number of steps.
 
     Attributes:
         what: the work, in words.

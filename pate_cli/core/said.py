@@ -155,7 +155,7 @@ def _row(row: Sequence[str], columns: Iterable[int], widths: Sequence[int], word
 
 
 def _panels(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Return which columns each narrow table has besides the first column, which all have."""
+    """Divide the columns after the first among tables, which all repeat the first column."""
     panels: list[list[int]] = [[]]
     used = widths[0]
     for column in range(1, len(widths)):

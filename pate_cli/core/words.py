@@ -92,11 +92,10 @@ class Layout(_Word, called="layout"):
 
 
 class Bound(_Word, called="bound"):
-    """The bound on the RDP cost of the votes that the release test of a target uses.
+    """How the release test of a target bounds the RDP cost of the votes.
 
-    AUTO         conditional if its estimated time is about a minute or less, else two-tail. The
-                 estimated time of conditional depends on the noise and the numbers of rows,
-                 teachers and classes.
+    AUTO         conditional if its estimated time is about a minute or less, else two-tail. pate
+                 estimates the time from the noise and the numbers of rows, teachers and classes.
     TWO_TAIL     a bound from the probability that the plurality loses; fast at any size.
     CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
                  sharper and slower.
@@ -120,7 +119,7 @@ class MechanismName(_Word, called="mechanism"):
 
 
 class Adjacency(_Word, called="adjacency"):
-    """How two neighbouring data sets differ, in a cost that another tool states.
+    """The adjacency in a guarantee of another tool: how two neighbouring data sets differ.
 
     REPLACE_ONE        one record is replaced by another.
     ADD_OR_REMOVE_ONE  one record is added or removed.

@@ -1,7 +1,8 @@
 """Files of labels: the content of each format, and how it is written part by part and read.
 
-To add a format, write two functions and add one line to `FORMATS`. Equal labels give equal bytes,
-in whatever parts they arrive: files contain no time, no host name and no random number.
+To add a format, write two functions and add one line to `FORMATS`. Equal labels are always written
+as equal bytes, even if they arrive in different parts. Files contain no time, no host name and no
+random number.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def read_npy(file: Any) -> pa.Table:
 
 
 def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write ids, label (null for none) and source; or ids and lists, for several labels a query."""
+    """Write the columns of labels to a Parquet file; a null in `label` means no answer."""
     from pyarrow import parquet
 
     single, query = outline.several is None, outline.schema.field(0)
@@ -213,14 +214,17 @@ def refuse_names(kind: LabelFormat) -> None:
 
 
 def formats_with(what: str) -> list[LabelFormat]:
-    """Return the formats that have this property: `texts` or `metadata`."""
+    """Return the formats that can store `what`, which is "texts" or "metadata"."""
     return [name for name, kind in FORMATS.items() if getattr(kind, what)]
 
 
 def _write_lines(
     parts: Iterator[pa.RecordBatch], file: IO[bytes], around: list[str], say: Callable[[Any], str]
 ) -> None:
-    """Write rows as lines: the result of `say` for each column, between the texts in `around`."""
+    """Write one line per row: the values of the columns, between the texts in `around`.
+
+    `say` returns a value as a text.
+    """
     first, *between, last = around
     for part in parts:
         ids, *others = part.columns
@@ -233,7 +237,7 @@ def _write_lines(
 def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str]:
     """Return for each value of a column the text `before` followed by the result of `say`.
 
-    `say` is called once for equal values, except for lists.
+    To save time, `say` is called only once for each distinct value, unless values are lists.
     """
     if pa.types.is_list(column.type):
         return [before + say(value) for value in column.to_pylist()]
@@ -272,6 +276,6 @@ def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.Re
 
 
 def _whole(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of all parts in new buffers, which contain nothing else."""
+    """Return the rows of all pieces, copied to buffers that contain no other rows."""
     nothing = pieces[0].slice(0, 0)
     return pa.concat_batches([*pieces, nothing])

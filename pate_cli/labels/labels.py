@@ -50,8 +50,9 @@ class _Sources:
 class Labels(Result):
     """Released labels: one or none per query, and the source of each. All of it is public.
 
-    `aggregate` returns them. Train the student on the queries that have a label, or save the labels
-    as Parquet, CSV, JSON lines, NPY or Arrow, by the name of the file.
+    `aggregate` returns them. Train the student on the queries that have a label, or save the
+    labels. The suffix of the file's name decides the format: Parquet, CSV, JSON lines, NPY or
+    Arrow.
 
         >>> labels = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1).labels
         >>> labels
@@ -72,7 +73,7 @@ class Labels(Result):
             several labels, a row is a query and a label, the rows of a query follow each other, and
             labels are 1 for yes and 0 for no.
         id_column: the name of the column of ids in a table, as in the votes.
-        source_codes: the sources as places in SOURCES, uint8, [queries].
+        source_codes: the sources as indexes in SOURCES, uint8, [queries].
 
     Raises:
         ParameterError: a column does not fit this description, or two columns do not fit each
@@ -157,7 +158,7 @@ class Labels(Result):
         """
         if self.label_set is None:
             raise ParameterError(
-                "by_query needs queries with several labels, but these have one each; see labels"
+                "by_query needs several labels per query, but every query has one; use `labels`"
             )
         return self.label_set.decided(self.labels)
 
@@ -191,7 +192,7 @@ class Labels(Result):
     def said(self) -> Said:
         """Return the first rows of the table as a preview.
 
-        If queries have several labels, the preview has the rows of the first query.
+        If queries have several labels, the rows of the first query are returned.
         """
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
@@ -203,8 +204,8 @@ class Labels(Result):
     def to_arrow(self) -> Any:
         """Return the ids, label (null: no answer) and source as a pyarrow.Table.
 
-        The metadata of the table have the parameters. If queries have several labels, there is one
-        row per query, and the columns are ids, labels and unanswered.
+        The metadata of the table contain the public parameters of the mechanism. If queries have
+        several labels, there is one row per query, and the columns are ids, labels and unanswered.
         """
         return pa.Table.from_batches([self.batch(lists=True)])
 
@@ -258,7 +259,7 @@ class Labels(Result):
         return pa.RecordBatch.from_arrays([*columns.values()], schema=schema)
 
     def _said(self, *, lists: bool) -> dict[str, pa.Array]:
-        """Return the columns after the query id."""
+        """Return all columns of the table of labels except the query ids."""
         sources = texts_of(SOURCES).take(column_of(self.source_codes))
         none = self.labels == NO_LABEL
         if self.label_set is None:

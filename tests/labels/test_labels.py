@@ -81,7 +81,7 @@ def test_several_labels_a_query_are_those_of_whole_queries():
     assert other == "row 1: a label must be in [0, 1], or -1 for none"
     single = refusal(ParameterError, lambda: few().by_query)
     assert (
-        single == "by_query needs queries with several labels, but these have one each; see labels"
+        single == "by_query needs several labels per query, but every query has one; use `labels`"
     )
 
 

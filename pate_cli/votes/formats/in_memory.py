@@ -1,7 +1,7 @@
 """Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
-Votes in memory are read like the files that the same library writes: an index of pandas is the
-query ids, and None, NaN or pandas.NA is a missing entry.
+The index of a pandas data frame is the query ids, and None, NaN or pandas.NA is a missing entry. So
+a data frame in memory is read like the file that pandas writes of it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The only door from secret to public: settings, costs, records, ledgers and reports."""
+"""Costs and reports: only this package turns secret costs into public numbers."""

@@ -2,18 +2,19 @@
 
 A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
 mechanism, draws of a sanitized ε, and curves that others state for their mechanisms. Curves add
-order by order. *Pairs* are known as one (ε, δ): tested targets, sessions, compositions, and pairs
-that others state.
+order by order. A *pair* is a cost of which only one (ε, δ) is known: the cost of a tested target, a
+session or a composition, or an (ε, δ) that the owner of another mechanism states.
 
 k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ) at every
-order λ, where the w's are worst-case costs of one query. The cost along any sequence of answers and
-refusals stays below k1·w12(λ), and below k1·w1(λ) + k2·w2(λ). So composition may be adaptive, and a
-run may stop at its cap on answers. Curves are turned into an ε by the best of three routes:
+order λ, where the w's are worst-case costs of one query. Later queries may depend on earlier
+answers, and a run may stop at its cap on answers: the cost along any sequence of answers and
+refusals stays below k1·w12(λ), and below k1·w1(λ) + k2·w2(λ). Curves are turned into an ε by the
+best of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
 - `gaussian-dp`: μ-GDP (Gaussian differential privacy) with μ² = Σ k1/σ1² + 2 k2/σ2², as if all
-  noisy values were published. A draw of a sanitized ε has no μ, so this route needs a cost without
-  draws.
+  noisy values were published. A draw of a sanitized ε has no μ, so `gaussian-dp` is only used for a
+  cost without draws of a sanitized ε.
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
 If the owner of another mechanism states an ε, the routes `gaussian-dp` and `pure-dp` add this ε.
@@ -84,7 +85,7 @@ class Rows:
 
     @property
     def mu_squared(self) -> float:
-        """Return μ² of these queries under Gaussian differential privacy."""
+        """Return μ² of the queries under Gaussian differential privacy."""
         shape = {"queries": self.queries, "answers": self.max_answers}
         return mu_squared(self.few, self.mechanism.gaussian_mu, **shape)
 
@@ -109,17 +110,19 @@ class Figure:
     def least(self, given: float) -> float:
         """Return the smaller of this worst-case ε and an ε for given votes, nats.
 
-        The worst case is an upper bound for these votes, too. The ε for given votes can be larger
-        than the worst case if it was computed at few orders, or at orders that are too small.
+        The worst case is an upper bound for all votes, and therefore also for the given votes. The
+        ε for given votes can be larger than the worst case if it was computed at few orders, or at
+        orders that are too small.
         """
         return min(given, self.epsilon)
 
 
 @dataclass(frozen=True)
 class Pair(Figure):
-    """The (ε, δ) of a run, or of a cost that others state, without an RDP curve.
+    """An (ε, δ) without an RDP curve: of a run, or stated by the owner of another mechanism.
 
-    The (ε, δ) of a run with a tested target is that of labels that pass.
+    For a run with a tested target, `epsilon` and `delta` are the cost if the labels pass the
+    release test.
 
     Attributes:
         came: for a tested target, the ε that the run cost in the end, nats; None without a tested
@@ -147,7 +150,7 @@ class Cost:
         draws: plans of the sanitized values that were drawn.
         stated: costs that others state, added at every order; an (ε, δ) counts as randomised
             response.
-        pairs: the parts without a curve.
+        pairs: costs of which only one (ε, δ) is known, and no RDP curve.
     """
 
     delta: float = 0.0
@@ -173,7 +176,8 @@ class Cost:
     def of_labels(cls, settings: Settings) -> Cost:
         """Return the cost of the labels of a run, as if it had no release test and no draw.
 
-        For a session it is the cost of all answers that the rule of the session allows.
+        The cost of a session is the cost of all answers that the stopping rule of the session
+        allows.
         """
         cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta, settings.few)
         rule = settings.rule
@@ -213,11 +217,18 @@ class Cost:
 
     @property
     def labels(self) -> Cost:
-        """Return the cost of the labels alone, without draws and without costs of others."""
+        """Return the cost of the labels alone.
+
+        The result contains no draw of a sanitized ε, and no cost that the owner of another
+        mechanism states.
+        """
         return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
-        """Return the cost for records that change this many votes of a query; pairs stay as is."""
+        """Return the cost for a record that can change `votes` votes of a query.
+
+        A cost of which only one (ε, δ) is known is not changed.
+        """
         rows = tuple(replace(each, mechanism=each.mechanism.moving(votes)) for each in self.rows)
         return replace(self, rows=rows)
 
@@ -257,7 +268,10 @@ class Cost:
 
     @property
     def mu(self) -> float:
-        """Return μ of Gaussian DP of all rows; the squares of the μ's of parts add up."""
+        """Return μ of Gaussian DP for `rows`.
+
+        μ² is the sum of the squared μ's of all elements of `rows`.
+        """
         return float(np.sqrt(sum(rows.mu_squared for rows in self.rows)))
 
     def _pure_epsilon(self) -> float | None:
@@ -278,8 +292,9 @@ class Cost:
     def rdp_at(self, order: float) -> float:
         """Return the RDP cost at one order, nats.
 
-        Pairs count as randomised response at their full ε. The result is infinite if a draw or a
-        curve of others has no finite cost at this order.
+        Each pair (ε, δ) counts as randomised response at ε; for a tested target, ε is the cost of
+        labels that pass the release test. The result is infinite if a draw of a sanitized ε, or a
+        curve that others state, has no finite cost at this order.
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
@@ -293,11 +308,11 @@ class Cost:
 
     @property
     def least_delta(self) -> float:
-        """Return the smallest δ at which floating-point noise allows to convert these curves.
+        """Return the smallest δ at which the curves of this cost may be converted to an ε.
 
-        The smallest δ grows with ε. Computing the ε of the curves takes time, so this is only done
-        if `delta` is below the smallest δ of the largest possible ε. A curve that others state has
-        a smallest δ of its own.
+        Floating-point noise needs a larger δ if ε is larger. The ε of the curves takes time to
+        compute. If `delta` is large enough for any ε, or is 0, the result is a δ that is large
+        enough for any ε. A curve that others state has a smallest δ of its own.
         """
 
         def at(epsilon: float) -> float:
@@ -315,16 +330,17 @@ class Cost:
     # --- composition -----------------------------------------------------------------------------
 
     def together(self) -> Figure:
-        """Return the (ε, δ) of all parts, to twelve digits, if the parts were chosen beforehand.
+        """Return the total (ε, δ) of runs that were chosen beforehand; ε has twelve digits.
 
         The result is valid only if neither the choice of runs nor their settings depended on
         earlier results. δ is the largest δ of the curves plus the δ's of all pairs; the δ of the
-        curves is at least `least_delta`. If there are tested targets, ε is the smaller of two
-        bounds: a composition with the full ε of each target, and a sum with the ε that each target
-        cost in the end.
+        curves is at least `least_delta`. If there are curves and tested targets, ε is the smaller
+        of two bounds. The first bound is the optimal composition of all curves and pairs, with the
+        full ε of each tested target. The second bound is the optimal composition of everything
+        except the tested targets, plus the ε that each tested target cost in the end.
 
         Raises:
-            LedgerError: no part states the δ at which the curves are converted.
+            LedgerError: no run states the δ at which the curves are converted.
             ParameterError: δ is 1 or more.
         """
         added = [pair.delta for pair in self.pairs]
@@ -342,7 +358,10 @@ class Cost:
         return Figure(_twelve(epsilon), total, "joint")
 
     def around(self) -> Curves:
-        """Return the curves at the orders that are best for δ and for other δ's of its size."""
+        """Return the curves at the best order for `delta`, and at some orders around it.
+
+        For a δ of similar size, one of the orders around the best order may give a smaller ε.
+        """
         curve = _Curve(self)
         centre = curve.best_place(self.delta)
         curve.charge([centre + step for step in _AROUND])
@@ -352,9 +371,10 @@ class Cost:
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
-        """Return the sum of pairs, or their optimal composition if its ε is clearly smaller.
+        """Return the sum of all pairs (ε, δ), or the optimal composition of the pairs.
 
-        The optimal composition needs more δ than the sum.
+        The optimal composition is returned if its ε is clearly smaller than the ε of the sum. The δ
+        of the optimal composition is larger than the δ of the sum, by the largest δ of a pair.
         """
         basic, slack = float(decimal_sum(pair.counted for pair in self.pairs)), max(added)
         if slack > 0.0:
@@ -370,9 +390,9 @@ class Cost:
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return the sum of two ε's: of all tested targets as they ended, and of all other parts.
+        """Return the ε that tested targets cost in the end, plus the ε of everything else.
 
-        All parts that are not tested targets are composed in the optimal way.
+        Curves, and pairs that are not tested targets, are composed in the optimal way.
         """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0

@@ -4,16 +4,17 @@ A record lies beside its votes unless the user names another record. In the user
 `pate` notes for each record where it was last seen, and how long it was. By these notes, a run
 finds the record of votes that were moved, copied or linked. A run also notices if a record is gone
 or was rolled back while its votes remain. The notes are files of mode 0600, under a quick
-fingerprint of the votes; nothing public contains a hash of votes. The notes only help users
-who forget that votes have a record. If the folder cannot be read or written, runs go on without
-notes.
+fingerprint of the votes; nothing public contains a hash of votes. Notes about records only help
+users who forget that their votes have a record. If the folder cannot be read or written, runs go on
+without notes.
 
 Votes have one record. If the user names another record, this record takes over all runs of the old
-record. The old record then names the new record, and accepts no further run.
+record. A record whose runs were taken over names the new record, and accepts no further run.
 
 A run enters the record before it uses its votes. The way a run ends may depend on the votes, or on
 a test whose outcome somebody has seen. If a failed run cost nothing, somebody could try it again
-and again. So a run is only removed from the record if its file turned out to contain no votes.
+and again. A run is only removed from the record if the file of votes turned out to contain no
+votes.
 """
 
 from __future__ import annotations
@@ -71,12 +72,13 @@ class RecordPlace:
     Attributes:
         file: the file of the record; None if a run has no record.
         earlier: earlier records of the votes, which `file` takes over.
-        votes: the holder's name for the votes.
+        votes: the name of the file, folder or pattern of files with the votes, without its path;
+            None if the votes came from memory or standard input.
         named: whether the user named the record, or the ensemble.
-        ensemble: the name of the ensemble, which runs state; None without an ensemble.
+        ensemble: the name of the ensemble of the run; None if the user named none.
         disjoint_from: ensembles of the record that the user declares disjoint from `ensemble`.
-        signpost: the empty file under the ensemble's name, which will lead to `file`; None if
-            `file` itself has this name.
+        signpost: an empty file with the ensemble's name, in which the run will write that `file` is
+            the record of this ensemble; None if no such file is needed.
     """
 
     file: RecordFile | None = None
@@ -98,17 +100,18 @@ class RecordPlace:
         seeded: bool = False,
         accept_lost: bool = False,
     ) -> Self | RecordPlace:
-        """Find the record of votes: the named one, or the one that the votes already have.
+        """Find the record of votes: the record that the user named, or their own record.
 
         The record lies beside the votes, or elsewhere if the votes were moved, copied or linked.
 
         Args:
             votes: votes in any form that the verbs take; votes on disk have a record beside them.
             record: the file of the record; False for no record.
-            ensemble: the name of the teachers, under which the user's own folder has the record.
-            disjoint_from: names of other ensembles that share no person with this one. The run
-                enters the record of the first of these ensembles, which takes over the records of
-                the other ensembles.
+            ensemble: a name for the teachers; the record is then a file with this name in the
+                user's state folder.
+            disjoint_from: names of other ensembles that share no person with `ensemble`. The run
+                enters the record of the first ensemble in `disjoint_from`, and this record takes
+                over the records of `ensemble` and of all other ensembles in `disjoint_from`.
             seeded: whether the noise has a seed; a run with a seed is a test, and enters a record
                 only if the user names the record.
             accept_lost: whether to begin a new record if the record of the votes is gone.
@@ -157,16 +160,17 @@ class RecordPlace:
         together: bool = False,
         accept_lost: bool = False,
     ) -> Self:
-        """Find the one record that lies at some places, or was seen with the votes before.
+        """Find the record of votes, in the given files or where pate last saw their record.
 
         Args:
             told: the file of the record that the user named; None if the user named none.
             known: other files that may be records of these teachers; if there is no record yet and
                 the user named none, the new record is the first of these files.
             keys: fingerprints of the votes. SECRET.
-            votes: the holder's name for the votes.
-            together: whether the user states that all these records are of the same teachers, so
-                that the first of several records takes over the other records.
+            votes: the name of the file, folder or pattern of files with the votes, without its
+                path; None if the votes came from memory or standard input.
+            together: whether the user states that all records that are found are of the same
+                teachers, so that one record may take over the runs of the other records.
             accept_lost: whether to begin a new record if an old record is gone.
 
         Raises:
@@ -201,13 +205,16 @@ class RecordPlace:
     def paths(self) -> tuple[Path, ...]:
         """Return the paths of the record and of all records that it takes over.
 
-        No output may replace these files.
+        No output of a run may replace a file at one of the returned paths.
         """
         return tuple(file.path for file in (*self.files, *self.left))
 
     @property
     def left(self) -> tuple[RecordFile, ...]:
-        """Return the records that will lead to this record, once a run has entered this record."""
+        """Return the records that are closed when a run enters this record.
+
+        A closed record names this record, and accepts no further run.
+        """
         return self.earlier if self.signpost is None else (*self.earlier, self.signpost)
 
     @property
@@ -218,10 +225,10 @@ class RecordPlace:
 
     @property
     def joined(self) -> str | None:
-        """Return a phrase about which records are taken over, or which record a run joins.
+        """Return a phrase that names the record of a run, and other records that are taken over.
 
-        The result is None without a record. If no record is taken over, the result is also None for
-        a record that is new or that the user named.
+        There is a phrase if the record takes over the runs of other records, or if the run joins an
+        old record that the user did not name. In all other cases the result is None.
         """
         if self.file is None:
             return None
@@ -236,7 +243,7 @@ class RecordPlace:
         return f"this run joins the record {self.file.name}"
 
     def twin(self, teachers: int) -> str | None:
-        """Return a warning if a new record begins beside a record with as many teachers.
+        """Return a warning if a new record begins beside a record with the same number of teachers.
 
         Two records of the same teachers would each have only a part of the cost.
 
@@ -244,8 +251,9 @@ class RecordPlace:
             teachers: the number of teachers of the new record.
 
         Returns:
-            One line, which says how to use one record for both; None if the user named the record,
-            if it exists already, or if no record beside it has as many teachers.
+            One line, which says how all runs on the same teachers can share one record. None if the
+            user named the record, if the record exists already, or if no record beside it has the
+            same number of teachers.
         """
         if self.named or self.file is None or not self.file.empty:
             return None
@@ -294,7 +302,8 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 
     Raises:
         ParameterError: `record` is no path.
-        UsageError: both keywords are given, or the name cannot be a file.
+        UsageError: `record` and `ensemble` are both given, `record` is an address, or `ensemble` is
+            not an allowed name.
     """
     if record is not None and ensemble is not None:
         raise UsageError("`record` and `ensemble` both name the record; give one of them")
@@ -309,7 +318,8 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 def _ensemble_file(name: str) -> Path:
     """Return the file of the record of an ensemble.
 
-    The file has the name of the ensemble, or a file with this name leads to it.
+    If another record took over all runs of the file with the ensemble's name, the result is the
+    file of the other record.
     """
     if not isinstance(name, str) or not _ENSEMBLE.fullmatch(name):
         raise UsageError(
@@ -354,7 +364,7 @@ def _files(places: Sequence[Path]) -> list[RecordFile]:
 def _refuse_lost(
     seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
 ) -> None:
-    """Raise LedgerError if a record lost lines that it had, or leads to an unknown record."""
+    """Raise LedgerError if a record lost lines, or if its runs are in an unknown record."""
     for one in seen:
         if not any(file.tells_of(one) for file in files):
             raise LedgerError(
@@ -371,13 +381,13 @@ def _refuse_lost(
 def _refuse_same_votes(
     before: str | None, runs: Sequence[Run], ensemble: str | None, others: Sequence[str]
 ) -> None:
-    """Raise UsageError if these votes ran before, as an ensemble that is now declared disjoint.
+    """Raise UsageError if the votes belong to an ensemble that the new run declares disjoint.
 
     Args:
-        before: the ensemble as which these votes last ran; None if this is unknown.
+        before: the ensemble of the last run on the same votes; None if this is unknown.
         runs: all runs of the record.
         ensemble: the ensemble of the new run.
-        others: ensembles that the new run declares disjoint from its own.
+        others: ensembles that the new run declares disjoint from `ensemble`.
     """
     if ensemble is None or before not in {run.ensemble for run in runs} - {None}:
         return
@@ -392,7 +402,8 @@ def _refuse_same_votes(
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
     """Return the record that contains all lines of the other records; None without any record.
 
-    If no record contains all lines, return the first record if `first`, else raise LedgerError.
+    If no record contains all lines of the other records, return the first record if `first` is
+    True, else raise LedgerError.
     """
     longest = max(files, key=lambda file: file.sighting.lines, default=None)
     for file in files:
@@ -472,7 +483,7 @@ def key_of_record(path: Path) -> str:
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield the notes that are stored under these keys, which are of votes or of records."""
+    """Yield the notes on records under keys from `keys_of_votes` and `key_of_record`."""
     with contextlib.suppress(UsageError):
         folder = state_folder() / "seen"
         for key in keys:
@@ -535,8 +546,8 @@ class Entry:
         Raises:
             UnreachableError: earlier runs and this run together cost more than `budget`.
             UsageError: there is a budget, but no record that has the cost of earlier runs.
-            LedgerError: runs in the record protect other neighbours than this run, or another
-                record took over the record.
+            LedgerError: runs in the record protect other neighbours than this run, or the record is
+                closed because another record took over its runs.
         """
         if budget is not None and place.file is None:
             raise UsageError(
@@ -636,7 +647,10 @@ class Entry:
             self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:
-        """Return whether the record has the run; if it has, a note on the error states its cost."""
+        """Return whether the record has the run.
+
+        If the record has the run, add a note to `error`, which states the cost of the run.
+        """
         file, run = self._place.file, self._run
         if file is None or run is None:
             return False

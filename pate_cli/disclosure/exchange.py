@@ -1,26 +1,28 @@
 """The data-independent guarantee of a report, in forms for other accountants.
 
-`rdp_curve` and `dp_event` compute this guarantee without votes, from the public parameters of a
-report. On the command line, the option `--export-rdp` of `explain` writes the curve. The guarantee
-has two forms:
+`rdp_curve` and `dp_event` compute the guarantee of a report without votes, from the public
+parameters of the report. On the command line, the option `--export-rdp` of `explain` writes the
+curve. The guarantee has two forms:
 
-- A *Rényi curve*, in the form in which others state costs (`disclosure.external`). The cost at an
-  order is the largest cost of any votes. If the method of `data_independent` is `renyi`, the
-  report's ε comes from this curve. If the method is `gaussian-dp` or `pure-dp`, the report's ε is
-  smaller than the ε from the curve.
+- A *Rényi curve*: the RDP cost at several orders, in the form of `disclosure.external.Stated`. The
+  cost at an order is the largest cost of any votes. If `data_independent.method` is `renyi`, the
+  report's ε comes from the Rényi curve. If `data_independent.method` is `gaussian-dp` or `pure-dp`,
+  the report's ε is smaller than the ε from the Rényi curve.
 - An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3), which an
   accountant with privacy loss distributions converts without loss.
 
 **The neighbours of an event.** Under the relation `REPLACE_ONE`, `PLDAccountant` doubles the
 sensitivity of a `GaussianDpEvent`, because it counts a replaced record as one added and one removed
-record. Our μ is already for a teacher that changes its votes, whether one of its records was added,
-removed or replaced. So a plain Gaussian event would be charged twice: ε 5.607 instead of 2.529 for
-the paper's MNIST parameters. The event of this module cannot be charged twice: beside the Gaussian
-it has a mixture of Gaussians without any shift, which costs nothing and which `PLDAccountant`
-refuses under `REPLACE_ONE`. All other events of a composition must mean the relation of the
+record. The μ of this module needs no doubling: it is for a teacher that changes its votes, whether
+one of its records was added, removed or replaced. With a plain Gaussian event, `PLDAccountant`
+would double this μ under `REPLACE_ONE`. For the MNIST parameters of the paper, ε would be 5.607
+instead of 2.529. The μ of this module's event cannot be doubled: beside the Gaussian it has a
+mixture of Gaussians without any shift, which costs nothing and which `PLDAccountant` refuses under
+`REPLACE_ONE`. All other events of a composition must be stated for the neighbouring relation of the
 accountant.
 
-Tested targets, compositions and runs with a seed have no curve and no event, and are refused.
+Reports of tested targets, of compositions and of runs with a seed have neither a Rényi curve nor an
+event: `rdp_curve` and `dp_event` refuse these reports.
 """
 
 from __future__ import annotations
@@ -57,9 +59,10 @@ _ORDERS: Final = (
 def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
     """Return the RDP cost of a release, order by order, for another accountant.
 
-    Use it if other mechanisms run on the same records, and another program adds their costs, or
-    `release` adds them for other votes. The curve follows from public parameters, is valid for all
-    votes and may be published; `to_json` returns the text of its file.
+    Use the curve if other mechanisms run on the same training records. Another program, or
+    `release` for other votes, can add the curve to the costs of the other mechanisms. The curve
+    follows from public parameters, is valid for all votes and may be published; `to_json` returns
+    the text of its file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
@@ -120,7 +123,8 @@ def dp_event(report: Described) -> Any:
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). The event covers a teacher that changes
         its votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (which is
-        its default) or `REPLACE_SPECIAL`, and all other composed events must mean this relation.
+        its default) or `REPLACE_SPECIAL`. All other events of the composition must be stated for
+        the relation of the accountant.
 
     Raises:
         UsageError: dp-accounting is not installed, or the report has a sanitized value, which is

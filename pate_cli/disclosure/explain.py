@@ -120,8 +120,8 @@ class Explanation(Result):
     def to_html(self) -> str:
         """Return the explanation as an HTML page, with lines to sign if the report has a guarantee.
 
-        The page has no scripts and needs no other file. It has light and dark colours, and is made
-        for screens, phones and paper. All texts are escaped.
+        The page has no scripts and needs no other file. The page has light and dark colours, and is
+        made for screens, phones and paper. All texts are escaped.
         """
         page = resources.files("pate_cli.disclosure").joinpath("page.html")
         return Template(page.read_text(encoding="utf-8")).substitute(
@@ -169,7 +169,7 @@ def explanation_of(
         checks: the checks of the report, from `checks_of`. If a check failed, no sentence of the
             report is used.
         title: a title of the caller's own; None without one.
-        unit: what is protected, in the caller's own words; None without them.
+        unit: what is protected, in the caller's own words; None if the caller does not say it.
     """
     failed = tuple(each.name for each in false_in(checks))
     promised = report.claimed and not failed
@@ -243,7 +243,7 @@ def _done(report: Report) -> Iterator[str]:
 
 
 def done_in(report: Report) -> Iterator[str]:
-    """Yield a sentence on the teachers, mechanism and noise of each round, and one on pate."""
+    """Yield a sentence on the teachers, mechanism and noise of each round, then pate's version."""
     for number, done in enumerate(report.rounds, 1):
         who = "Teachers" if len(report.rounds) == 1 else f"Round {number}: teachers"
         yield _round(done, report.rows, who)

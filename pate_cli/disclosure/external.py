@@ -10,7 +10,7 @@ replacement is charged as two of these steps: an (ε, δ) becomes (2ε, (1 + e^�
 becomes the bound of `accounting.conversion` for two steps.
 
 An (ε, δ) counts as the Rényi divergence of randomised response at ε, which is at most ε at every
-order. The δ of the pair is added to the total's δ (THEORY.md, section 17).
+order. The δ of a stated (ε, δ) is added to the δ of the total (THEORY.md, section 17).
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _REFUSED: Final = Refusal(
 class Stated:
     """The cost of another mechanism on the teachers' training records, as its owner states it.
 
-    Give it to `release` as `external`, which adds this cost to the total. If the Rényi curve of the
-    mechanism is known, as for DP-SGD, state the curve: with an (ε, δ) made from the curve, the
-    total is usually larger.
+    Give a `Stated` to `release` as `external`, and `release` adds the stated cost to the total. If
+    the Rényi curve of the mechanism is known, as for DP-SGD, state the curve: with an (ε, δ) made
+    from the curve, the total is usually larger.
 
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
@@ -144,14 +144,17 @@ class Stated:
     def highest(self) -> float:
         """Return the largest order at which the cost is known; infinite for a pair.
 
-        If a replacement counts as two steps, this is about half of the curve's largest order.
+        If a replaced record counts as two steps, the result is about half of the largest of
+        `orders`.
         """
         if self.curve is None:
             return math.inf
         return self.curve.highest_of_two if self.twice else self.curve.highest
 
     def rdp_at(self, orders: Floats) -> Floats:
-        """Return the RDP cost for one replaced record without the δ of a pair, [orders], nats.
+        """Return the RDP cost for one replaced record, [orders], nats.
+
+        The δ of a stated (ε, δ) is not in the result.
 
         Between two of its orders a curve has the value of its lower hull. Beyond the largest order
         the cost is infinite.
@@ -205,7 +208,9 @@ Other: TypeAlias = Stated | str | PathLike[str]
 
 
 def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
-    """Return the RDP cost of all parts without the δ's of pairs, [orders], nats.
+    """Return the sum of the RDP costs that others state, [orders], nats.
+
+    The δ of a stated (ε, δ) is not in the result.
 
     Costs of mechanisms with independent noise add up at every order. Beyond the largest order of a
     curve the sum is infinite.

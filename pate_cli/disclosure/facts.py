@@ -58,7 +58,7 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 def stated(done: Round) -> Round:
     """Return a round as reports contain it, without its name.
 
-    A plan that draws no ε is also left out.
+    If the `sanitizer` of the round draws no ε, the result has no `sanitizer`.
     """
     return Round.of(done.published, answers=done.answers)
 
@@ -91,10 +91,11 @@ def run_of(facts: ReportFacts) -> Run:
 def group_guarantees(
     groups: Sequence[Group], cost: Cost | None, *, epsilon: float, delta: float
 ) -> tuple[GroupGuarantee, ...]:
-    """Return the ε of every group of teachers: the report's ε, or the group's own if smaller.
+    """Return the ε of every group of teachers, which is at most the ε of the report.
 
-    A record of group g changes at most K_g votes. So the worst-case cost of the labels is computed
-    again for K_g votes. Draws and external parts keep their full cost (THEORY.md, section 19).
+    A record of group g changes at most K_g votes, so the worst-case cost of the labels is computed
+    again for K_g votes. Draws of a sanitized ε, and external mechanisms, have their full cost
+    for every group (THEORY.md, section 19).
 
     Args:
         groups: the groups of the teachers.
@@ -168,7 +169,8 @@ def report_of(facts: ReportFacts) -> Report:
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     """Return all steps that a textbook accountant composes.
 
-    A session counts as many queries as it answers in any case.
+    A session counts as N queries with N answers, where N is `StopRule.asks`: the number of queries
+    that the session may ask even if all are answered.
     """
     return [
         step
@@ -253,7 +255,8 @@ class Quote(Result):
     """The worst case of a run, before anything is spent; public.
 
     Attributes:
-        settings: the settings of the run; a saved quote has their fields beside its own.
+        settings: the settings of the run; in a saved quote, the fields of the settings are beside
+            the other fields of the quote.
         epsilon: ε of everything that would be released, nats; the target if labels are tested.
         delta, sound, queries, max_answers, groups, data_independent, record_epsilon, crosscheck:
             the fields that the report of the run would have, as in `Report`.
@@ -261,8 +264,9 @@ class Quote(Result):
             computes none.
         chances: the mean, worst and best probability that made-up teachers pass the release test,
             with descriptions of these teachers; None without a test.
-        expected: answers, agreement with the plurality and pass probability for made-up teachers
-            who are right as often as the middle of the assumed range; None without a test.
+        expected: the expected answers, agreement with the plurality and pass probability for
+            made-up teachers; how often they are right is in the middle of the range that is assumed
+            for teachers. None without a test.
         warnings: warnings for the person who asks for the run.
     """
 

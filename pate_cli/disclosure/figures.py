@@ -74,11 +74,12 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
         epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0.
         kind: the kind of ε, as in `Report.epsilon_kind`. For `refusal`, the bound is about somebody
-            who sees that the release test failed. For `upper`, the bound is about releases whose
-            sanitized ε is at most `epsilon`: if a is the probability of such a release,
-            (e^ε a + δ)/(1 + e^ε) bounds the probability that such a release occurs and a guess is
-            right. For `upper`, the bound follows from the report's statement `released-epsilon`,
-            applied to two neighbouring vote files in either order.
+            who sees that the release test failed. For `upper`, the bound is about runs that publish
+            a sanitized ε of at most `epsilon`. Let a be the probability that a run publishes so
+            small an ε. The probability that a run publishes so small an ε, and that a guess is
+            right, is at most (e^ε a + δ)/(1 + e^ε). The bound for `upper` follows from the report's
+            statement `released-epsilon`, if this statement is applied twice: to two neighbouring
+            vote files, and to the two files in reverse order.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

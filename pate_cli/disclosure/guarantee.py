@@ -132,8 +132,9 @@ def covers(facts: ReportFacts) -> str:
 def premise_of(facts: ReportFacts) -> str:
     """Return the premise of the worst case, as the end of a sentence; empty without a premise.
 
-    A report with several parts has a premise: its parts were fixed beforehand. Without this
-    premise, a later part might depend on the labels of an earlier part.
+    A report on several rounds, or with the cost of other mechanisms, has the premise that all
+    rounds and other mechanisms were fixed beforehand. Without this premise, a later round might
+    depend on the labels of an earlier round.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
@@ -155,7 +156,11 @@ def _chosen(report: Report) -> str:
 
 
 def everything(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε: of all runs if their total is valid, else of the report."""
+    """Return (ε, δ) and the kind of ε, for all runs together or for the report alone.
+
+    If the report lists several runs and claims their total cost, the result is the total cost.
+    Otherwise the result is the (ε, δ) that the report states.
+    """
     spent = report.spent
     if spent is not None and spent.count > 1 and report.claims(TOTAL):
         return spent.epsilon, spent.delta, TOTAL
@@ -165,7 +170,8 @@ def everything(report: Report) -> tuple[float, float, str]:
 def against_a_guess(report: Report) -> tuple[float, float, str]:
     """Return (ε, δ) for one training record, and the kind of ε.
 
-    This ε is smaller than the ε for a teacher if somebody states how private the training was.
+    The ε for one training record is smaller than the ε for a teacher if somebody states how private
+    the training was.
     """
     epsilon, delta, kind = everything(report)
     own = report.spent.record_epsilon if kind == TOTAL and report.spent else report.record_epsilon
@@ -336,10 +342,10 @@ def _warnings(report: Report) -> Iterator[str]:
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     """Yield warnings about settings that make labels useless or δ too large, by public numbers.
 
-    A query on which all votes agree is the best possible query. If even the label of such a query
-    is closer to a random guess than to certainty, all labels are little more than noise. If even
-    teachers who all agree are unlikely to overrule a guess of the prior, labels are little more
-    than these guesses.
+    The best possible query is one on which all votes agree. If the label of a query on which all
+    votes agree is closer to a random guess than to certainty, all labels are little more than
+    noise. If even teachers who all agree are unlikely to overrule a guess of the prior, labels are
+    little more than these guesses.
     """
     # If groups of teachers have different weights, `teachers` is the number of their votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight

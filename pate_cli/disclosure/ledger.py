@@ -1,8 +1,8 @@
 """The ledger has the exact costs of runs on their votes; `sanitized_epsilon` makes an ε from it.
 
-A ledger is SECRET. Its RDP costs and sensitivities depend on the votes, so publishing them would
-cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be published.
-The operator `+` adds ledgers, in any order.
+A ledger is SECRET. The RDP costs and sensitivities in a ledger depend on the votes, so publishing
+them would cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
+published. The operator `+` adds ledgers, in any order.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ class Ledger(Result):
     def __add__(self, other: Ledger) -> Ledger:
         """Return one ledger for the rounds of two; costs and sensitivities add at each order.
 
-        The costs depend on the votes, and later rounds may be chosen after seeing earlier labels.
-        So the sum of costs is not an RDP cost. The sum is an ex-post bound at one order, which was
-        fixed beforehand (THEORY.md, section 6).
+        The sum of the costs in two ledgers is not an RDP cost, because the costs depend on the
+        votes, and later rounds may be chosen after seeing earlier labels. The sum is an ex-post
+        bound at one order, which was fixed beforehand (THEORY.md, section 6).
 
         Raises:
-            LedgerError: analyses, deltas, orders, teachers per record or groups differ, or a round
-                is in both.
+            LedgerError: the ledgers differ in analysis, δ, orders, teachers per record or groups,
+                or the ledgers have a common round.
         """
         if not np.array_equal(self.orders, other.orders):
             mine, theirs = self.orders.tolist(), other.orders.tolist()
@@ -139,7 +139,7 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return sensitivities at this many distances; beyond the known ones, the ceiling."""
+        """Return sensitivities at `distances` distances; where the ledger has none, `ceiling`."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
@@ -237,8 +237,9 @@ def sanitized_epsilon(
         plan: the parameters of the draw, which were fixed before any vote was read.
         noise: the source of the draw.
         earlier: the plans of earlier draws from these rounds; their cost is added.
-        external: costs of other mechanisms on the training records. These public costs are added
-            after the draw, because the noise of the draw only has to hide the votes.
+        external: costs of other mechanisms on the training records. The costs of other mechanisms
+            are public, and are added after the draw, because the noise of the draw only has to hide
+            the votes.
 
     Raises:
         LedgerError: the ledger has no cost at the plan's order.

@@ -71,7 +71,7 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     Call it before any work, so that a wrong name wastes no time.
 
     Raises:
-        UsageError: the suffix names no such format, or matplotlib is not installed.
+        UsageError: the suffix is not .pdf, .png or .svg, or matplotlib is not installed.
     """
     suffix = PurePath(path).suffix.lower()[1:]
     if suffix not in _STAMPS:
@@ -220,7 +220,7 @@ def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes:
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.
         budget: the ε of the budget, at which a line is drawn; None for no line.
-        axes: where to draw; new ones if left out.
+        axes: where to draw; new Axes if left out.
     """
     axes = axes or new_axes("What all runs cost together")[0]
     at = np.arange(1, len(rows) + 1)
@@ -250,7 +250,7 @@ def draw_plan(
             agreement, and lines show the middle level.
         points: for each point, the number of teachers, ε, and the expected answers at each level of
             agreement.
-        axes: where to draw; new ones if left out.
+        axes: where to draw; new Axes if left out.
     """
     known, levels = found.known, found.known.shown
     title = f"{known.teachers} teachers, who are right {levels[0]:.0%} to {levels[-1]:.0%}"

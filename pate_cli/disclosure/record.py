@@ -2,13 +2,13 @@
 
 A run enters the record before its votes are used. At first the run is pending, and its full cost
 counts. The record has the outcome of a run before anybody learns it. An entry is never removed for
-a reason that could depend on the votes. So the record always has the total cost of all runs
+a reason that could depend on the votes, so that the record always has the total cost of all runs
 (`disclosure.runs`).
 
 On disk a record is a journal (`files.journal`). Its lines are events. `enter` adds a run, and
 `settle` adds the outcome of a run. `ask` adds queries of a session with their answers. `strike`
 removes a run whose file turned out to contain no votes. `goes_on_in` has the name or path of
-another record, which took over all runs. Runs and sessions write events by the same functions.
+another record, which took over all runs.
 
 A record is public, because it only contains settings, outcomes and worst-case costs, and nothing
 of the votes. A record also has names of files and times, which its holder may prefer not to show.
@@ -70,7 +70,7 @@ class SpendRecord:
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
         """Return the releases that drew a sanitized ε from rounds of this ledger.
 
-        A draw that a round made itself is not a release.
+        A run that drew a sanitized ε itself, without `release`, is not in the result.
         """
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
@@ -132,7 +132,7 @@ class RecordFile:
             if this record accepts runs itself.
         keys: fingerprints of votes and keys of earlier records, under which notes on this record
             are stored. SECRET.
-        ensemble: the ensemble of the votes with these fingerprints; None without an ensemble.
+        ensemble: the ensemble of the votes that use this record; None without an ensemble.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -149,7 +149,10 @@ class RecordFile:
 
     @property
     def successor(self) -> Path | None:
-        """Return the path of the record that took over the runs; None if no record did."""
+        """Return the path of the record that took over the runs of this record.
+
+        The result is None if no record took them over.
+        """
         if self.goes_on_in is None:
             return None
         return Path(os.path.realpath(self.path.parent / self.goes_on_in))
@@ -187,7 +190,7 @@ class RecordFile:
         return self._asked.get(session.id, [])
 
     def refuse_run(self) -> None:
-        """Raise LedgerError if another record took over, so that this record accepts no run."""
+        """Raise LedgerError if this record accepts no run, because another record has its runs."""
         if self.goes_on_in is not None:
             raise LedgerError(
                 f"{self.name} is closed, because its runs are now in {self.goes_on_in}; name that "

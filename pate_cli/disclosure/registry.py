@@ -67,7 +67,7 @@ def _text(value: Any) -> str:
 
 
 def blanks(entry: Any, path: str = "") -> Iterator[str]:
-    """Yield the names of the blank fields of a decoded entry, with dots between outer and inner."""
+    """Yield the names of the blank fields of a decoded entry, such as `outer.inner`."""
     if entry == "":
         yield path
     for name, inner in entry.items() if isinstance(entry, dict) else ():

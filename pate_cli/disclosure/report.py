@@ -86,7 +86,7 @@ class Checked(enum.StrEnum):
 
 
 def _by(how: Checked) -> dict[str, Any]:
-    """Return the metadata of a fact that is checked in this way, and is optional in files."""
+    """Return the metadata of a field that is checked as `how` says, and is optional in files."""
     return {CHECKED: how} | SPARING
 
 
@@ -154,7 +154,7 @@ class ReportFacts:
         passed: whether labels passed the release test of their target; None without a test.
         total: whether the report is about all runs in `spent`, and not about a single run.
         sanitizer: how `release` drew an ε from ledgers; None if it drew none. If a run itself drew
-            an ε, the round of the run says how.
+            an ε, the parameters of this draw are in `rounds`.
         sanitized: the sanitized ε that is published, nats, rounded up; None if none is published.
         seeded: whether the draw from ledgers came from a seed; with a seed the report has no
             guarantee.
@@ -200,8 +200,8 @@ class ReportFacts:
     def training(self) -> Training | None:
         """Return how private every teacher's training was; None unless all rounds state it.
 
-        The result is also None if the report has external parts, because external mechanisms saw
-        the records directly, not through a teacher.
+        The result is None if the report includes costs of external mechanisms, because external
+        mechanisms saw the records directly, not through a teacher.
         """
         return None if self.external else training_of(self.rounds)
 
@@ -284,7 +284,8 @@ class Report(ReportFacts, Result):
         record_epsilon: the ε for one training record at δ, nats; None if nobody states how private
             the teachers' training was.
         crosscheck: the ε of textbook accountants for the labels alone; None in a total.
-        groups: groups of teachers that count differently, each with its ε, at most the stated one.
+        groups: the groups of teachers, each with an ε for its records, which is at most the ε of
+            the report.
         unsettled: reasons why ε is no valid bound: `classes` or `queries` (this number was read
             from the votes), `draws` (the cost of earlier draws may be missing), `inputs` (an input
             of `release` does not verify).
@@ -318,7 +319,10 @@ class Report(ReportFacts, Result):
 
     @property
     def label_set(self) -> LabelSet | None:
-        """Return the labels that a query may have; None if it has one label or rounds differ."""
+        """Return the labels that a query may have.
+
+        The result is None if a query has one label, or if the rounds have different labels.
+        """
         found = {done.label_set for done in self.rounds}
         return found.pop() if len(found) == 1 else None
 
@@ -385,7 +389,7 @@ class Report(ReportFacts, Result):
             axes: where to draw; new Axes if left out. Needs the extra `plot`.
 
         Returns:
-            The Axes, with one bar per figure.
+            The Axes, with one bar for each ε.
         """
         from pate_cli.disclosure.pictures import draw_report
 

@@ -1,21 +1,23 @@
 """Runs in the form of records and reports, their total cost, and budgets.
 
 Runs, total costs and budgets are public and contain nothing of the votes. The cost of a run follows
-from its other fields. Records also state the cost, for their readers, and `verify` computes it
-again.
+from its other fields. For readers, a record also contains the cost of each run, and `verify`
+computes this cost again.
 
 The cost of several runs together depends on how the runs were chosen (THEORY.md, section 15):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
-  depended on earlier results. The total is `Cost.together` of all runs. If runs are chosen after
-  seeing results, a game with randomised response reaches 1.4 times the stated δ. So budgets do not
-  use `total_of`.
+  depended on earlier results. The total is `Cost.together` of all runs. If later runs depend on
+  earlier results, the total may be too small: in an example with randomised response, the true δ is
+  1.4 times the stated δ. Budgets do not use `total_of`, because later runs may depend on earlier
+  results.
 - *However chosen*: the sums of every run's own ε and δ, or the Rényi filter of a budget, are valid
-  even if later runs depend on earlier results (section 15.2). So budgets admit runs by sums of ε
+  even if later runs depend on earlier results (section 15.2). Budgets admit runs by the sums of ε
   and δ, or by a Rényi filter.
 
 If the holder declares that no person's data reached two ensembles, the costs of these ensembles do
-not add up. So every total, sum and budget is for the person with the largest cost (section 15.4).
+not add up. If ensembles are disjoint, every total, sum and budget is for the person with the
+largest cost (section 15.4).
 """
 
 from __future__ import annotations
@@ -78,11 +80,12 @@ class Budget:
 
     - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
     - a Rényi filter: the RDP costs of all runs at one order, which is fixed with the budget, add up
-      to at most the cost that this order converts to (ε, δ/2). The other half of δ is for runs that
-      have an (ε, δ) and no curve.
+      to at most the cost that this order converts to (ε, δ/2). A Rényi filter uses half of δ to
+      convert this cost to an ε, and the other half for runs whose cost is an (ε, δ) without an RDP
+      curve.
 
-    The full cost of a run in progress counts. After a failed release test, the sums have the actual
-    cost of the run, and a filter has its full cost.
+    The full cost of a run in progress counts. After a failed release test, plain sums count the
+    actual cost of the run, and a Rényi filter counts the full cost of the run.
 
     Attributes:
         epsilon: the largest ε of all runs together, nats, above 0.
@@ -126,8 +129,9 @@ class Budget:
 
         Args:
             runs: the runs in order.
-            ensemble, disjoint_from: the ensemble of a further run, and its declaration; only runs
-                whose costs add to the cost of this run are in the totals.
+            ensemble, disjoint_from: the ensemble of a further run, and the ensembles that the
+                further run declares disjoint from `ensemble`. The totals only contain runs whose
+                costs add to the cost of the further run.
 
         Raises:
             UnreachableError: half of the budget's δ is too small for the floating-point noise of
@@ -164,9 +168,9 @@ class Budget:
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
         """Return the (ε, δ) that is left of the budget, both at least 0 and rounded down.
 
-        The budget admits a run that costs no more than the returned (ε, δ). When a run begins, what
-        is left never grows. What is left may grow when a run ends and has cost less than it
-        could have cost.
+        The budget admits a run that costs no more than the returned (ε, δ). The rest of the budget
+        never grows when a run begins. The rest of the budget may grow when a run ends, if the run
+        has cost less than its full cost.
         """
         rounding = Context(prec=DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -187,8 +191,8 @@ class Budget:
 
         Raises:
             UnreachableError: all runs together would cost more than the budget.
-            UsageError: an earlier run had another rule, or the first run had no budget and this
-                budget has a filter.
+            UsageError: the budget of an earlier run has another `order`, or a Rényi filter with
+                another `delta`; or this budget has a Rényi filter, and the first run had no budget.
         """
         others = [run.budget for run in earlier if run.budget is not None]
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
@@ -211,7 +215,10 @@ class Budget:
 
     @property
     def _rule(self) -> tuple[float, float] | None:
-        """Return the order and δ of a filter, which the first run fixes; None for plain sums."""
+        """Return the order and δ of the Rényi filter; None if the budget uses plain sums.
+
+        The first run of a record fixes the result for all later runs.
+        """
         return None if self.order is None else (self.order, self.delta)
 
 
@@ -220,18 +227,21 @@ class Run:
     """One entry of a record: a run, or a cost that others state; `Run.of` computes its cost.
 
     Attributes:
-        id: the random name of the run, as in its report; for an external part, its digest.
+        id: the random name of the run, as in its report; for a cost that others state, a hash of
+            the statement.
         outcome: how the run ended.
         time: when the run began, UTC; None if this is unknown.
         epsilon, delta: the full worst-case cost of the run by itself; ε in nats.
-        settings: the settings of a run of labels; None for a release or an external part.
+        settings: the settings of a run of labels; None for a release, or for a cost that others
+            state.
         answers: the number of labels released; None if no labels were released so far.
         round: the name of the run's round in its ledger; not in reports.
         session: a hash of the options of a session; not in reports.
         draw: how a release from ledgers drew its sanitized value; None for labels.
         drawn_from: names of the rounds from which a release drew; not in reports.
-        external: the statement of an external part; None for a run.
-        votes: the holder's name for the votes; not in reports.
+        external: the cost of another mechanism, as its owner states it; None for a run.
+        votes: the name of the file, folder or pattern of files with the votes, without its path;
+            not in reports.
         ensemble: the name of the ensemble; None for a run that counts for every person.
         disjoint_from: other ensembles that share no person with `ensemble`, as the holder declares.
         budget: the budget that admitted the run; None without a budget.
@@ -312,7 +322,11 @@ class Run:
 
     @cached_property
     def cost(self) -> Cost:
-        """Return the cost of everything in the run; a tested target has a full and an actual ε."""
+        """Return the cost of everything in the run.
+
+        For a tested target, the cost has two ε's: `epsilon` of labels that pass, and `came`, which
+        the run cost in the end.
+        """
         settings, stated = self.settings, self.external
         if stated is not None:
             if stated.curve is None:
@@ -367,7 +381,7 @@ class Spent(Figure):
         sum_epsilon, sum_delta: plain sums, valid even if later runs depend on earlier results.
         record_epsilon: the ε of all runs for one training record, at `delta`, nats; None unless
             every run states how private the teachers' training was.
-        runs: the runs in order, without the fields that only their holder may see.
+        runs: the runs in order, without the fields that only ledgers and records contain.
     """
 
     sum_epsilon: float = field(default=0.0, metadata=SPARING)
@@ -419,15 +433,15 @@ def people_of(
 ) -> list[frozenset[str | None]]:
     """Return sets of ensembles: one set contains all ensembles that a person's data reached.
 
-    The set of an ensemble has this ensemble, and all earlier ensembles that are not declared
-    disjoint from it (THEORY.md, section 15.4). A set that is part of another set is left out. All
-    sets contain None, which stands for runs without an ensemble: the cost of a run without an
-    ensemble counts for every person.
+    There is one set for each ensemble. The set contains the ensemble, and all earlier ensembles
+    that are not declared disjoint from the ensemble (THEORY.md, section 15.4). A set that is part
+    of another set is left out. All sets contain None, which stands for runs without an ensemble:
+    the cost of a run without an ensemble counts for every person.
 
     Args:
         runs: the runs in order.
-        ensemble, disjoint_from: an ensemble and its declaration; only sets that contain this
-            ensemble are returned. The ensemble may have no run yet.
+        ensemble, disjoint_from: an ensemble, and other ensembles that are declared disjoint from
+            `ensemble`. Only sets that contain `ensemble` are returned, which may have no run yet.
     """
     told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
     names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
@@ -451,7 +465,9 @@ def _running(
     *,
     first: Decimal = Decimal(0),
 ) -> list[Decimal]:
-    """Return running sums of numbers of runs, for the person with the largest sum at each run.
+    """Return the sum of `numbers` before the first run and after each run.
+
+    Each sum is for the person with the largest sum at this time.
 
     Args:
         numbers: one number for each run.

@@ -1,8 +1,9 @@
 """Settings of a run: its options and the shape of its votes, fixed before any vote is read; public.
 
 The cost of a run follows from its settings, by `Cost.of(settings)`. Records, ledgers and reports
-contain settings. A file of labels also contains settings if its format can, and `verify` compares
-them with the report. Settings include how an ε is sanitized, and when a session stops asking.
+contain settings. If the format of a file of labels can store settings, the file contains the
+settings of its run, and `verify` compares them with the settings in the report. Settings include
+how an ε is sanitized, and when a session stops asking.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class StopRule:
         return max(self.asks - asked, beyond, 0)
 
     def allows(self, asked: int, answers: int) -> bool:
-        """Return whether a session that follows the rule can have asked and answered this many."""
+        """Return whether a session under this rule can ask `asked` queries and answer `answers`."""
         if asked <= self.asks:
             return True
         return self.beyond is not None and self.beyond.allows(asked, answers)
@@ -216,7 +217,7 @@ class Training:
         return None if epsilon is None else cls(float(epsilon), float(delta or 0.0))
 
     def __or__(self, other: Training) -> Training:
-        """Return a training with the larger ε0 and δ0 of two, valid for the teachers of both."""
+        """Return the larger ε0 and the larger δ0 of two trainings, valid for all their teachers."""
         return Training(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
     def amplified(self, epsilon: float, delta: float) -> float:
@@ -265,10 +266,11 @@ class Settings:
         sanitizer: the order and the smoothness of the costs in a ledger, and whether an ε is
             drawn; None if the run keeps no costs and draws no ε.
         read_off: facts that should be public but were read from the votes.
-        groups: the groups of the teachers; empty if all teachers count alike.
+        groups: the groups of the teachers; empty if teachers have no groups.
         label_set: the labels that a query may have; None if a query has one label. If a query may
             have several labels, rows and answers are pairs of a query and a label.
-        prior: the public prior, whose guesses have votes, too; None without a prior.
+        prior: the public prior, whose guess on a query counts as a fixed number of votes; None
+            without a prior.
         rule: when a session ends; None for a run.
         training: how private the training of each teacher was; None if nobody states it.
         voting: how many queries each teacher votes on; None if nobody states it.
@@ -348,7 +350,7 @@ class Settings:
                 yield f"the groups have {votes} votes, but the mechanism has {mechanism.teachers}"
 
     def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield the settings without a proof for teachers who vote on few queries."""
+        """Yield the settings that cannot be used with `votes_per_teacher`, for lack of a proof."""
         refused = {
             mechanism.name.value: not mechanism.takes_few_votes,
             "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
@@ -367,12 +369,15 @@ class Settings:
 
     @cached_property
     def aggregator(self) -> Mechanism:
-        """Return the mechanism with these parameters."""
+        """Return the mechanism whose name and parameters are in `mechanism`."""
         return mechanism_from_parameters(self.mechanism)
 
     @property
     def charged(self) -> tuple[int, int]:
-        """Return how many queries and answers are charged; in a session, both are N of its rule."""
+        """Return how many queries and answers are charged.
+
+        For a session, N queries and N answers are charged, where N is `StopRule.asks`.
+        """
         rule = self.rule
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
 

@@ -1,7 +1,7 @@
 """The rule of how many queries a session may ask; it is fixed before the first query, and public.
 
-The cost of the rule is a worst case, which `Cost.of` computes. This cost is valid even if queries
-are chosen after seeing earlier answers; accounting.stopping has the proof.
+The cost of the rule is a worst case, which `Cost.of` computes. The cost of the rule is valid even
+if queries are chosen after seeing earlier answers; accounting.stopping has the proof.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST: Final = 64
 
 
 def rule_fault(rule: StopRule, mechanism: Mechanism, few: Few = None) -> str | None:
-    """Return why a rule costs more with this mechanism than it states; None if it does not."""
+    """Return why a session can cost more than the rule states; None if no session can cost more."""
     cost, beyond = _cost(mechanism, rule.delta, rule.asks, few), rule.beyond
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
@@ -101,9 +101,10 @@ def stop_rule(
 
 
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
-    """Return a rule that allows more queries if few are answered, at the rule's ε or the target.
+    """Return a rule that allows more than `rule.asks` queries if few queries are answered.
 
-    If no such rule is possible, return the given rule.
+    The ε of the new rule is the ε of `rule`, or `target` if the ε of `rule` allows much fewer
+    queries. If no more queries can be allowed, return `rule` itself.
     """
     order = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own.order
     moments = None if order is None else mechanism.query_moments(order)

@@ -1,7 +1,7 @@
 """Checks of a report: of its facts, of the fields computed from facts, and of the files beside it.
 
 `verify` computes every field of a report again, or compares the field with a file or a record, or
-names the field as not checkable. `report.Checked` says for every field which way is used. `verify`
+names the field as not checkable. `report.Checked` says for every field how it is checked. `verify`
 returns all checks as a `Verification`, which is public.
 """
 
@@ -233,7 +233,7 @@ def checks_of(
 
 
 def false_in(checks: Iterable[Check]) -> list[Check]:
-    """Return the failed checks of a report that contradicts itself or what came with it.
+    """Return the failed checks of a report that contradicts itself, its labels or its record.
 
     The check `promise` is left out, because it also fails if an honest report promises nothing.
     """
@@ -262,7 +262,7 @@ def _computed(report: Report) -> Iterator[Check]:
 
 
 def _setting_faults(report: Report) -> Iterator[str]:
-    """Yield the reasons why no run can have the target of a report, or no session its rule."""
+    """Yield faults of a report's target, and of the stopping rule of a session."""
     for done in report.rounds:
         yield from rule_faults(done)
     target = report.target
@@ -275,9 +275,9 @@ def _setting_faults(report: Report) -> Iterator[str]:
 
 
 def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
-    """Yield the check that the record has all runs of a report, and that the report has all runs.
+    """Yield the check that the report and the record of its teachers list the same runs.
 
-    The report does not need the runs that began after it.
+    Runs that began after the report may be missing in the report.
     """
     if record is not None:
         found = "the record has all of these runs, and no other before this report"
@@ -450,9 +450,10 @@ class LabelCounts(NamedTuple):
     Attributes:
         rows: the number of all rows; a row is a query, or a pair of a query and a label.
         sources: whether the file says who gave each label, and which rows were not asked.
-        asked: the number of rows that were asked; of all rows if the file does not say which.
-        answers: the number of rows that the teachers answered; of all rows with a label if the file
-            does not say who gave a label.
+        asked: the number of rows that were asked. If the file does not say which rows were asked,
+            the number of all rows.
+        answers: the number of rows that the teachers answered. If the file does not say who gave a
+            label, the number of all rows with a label.
         metadata: texts by name, and a list `label_names`; empty if the file has no metadata.
     """
 
@@ -518,8 +519,9 @@ def check_size(rounds: Iterable[Settings]) -> None:
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield the contradictions between a record and a report, and the runs that the report omits.
 
-    If the record has the run of the report, the report must list all runs before this run. Any
-    other report must list all runs that began before the report, or before a run that it lists.
+    If the record has the run of the report, the report must list all runs before this run. If the
+    record does not have the run of the report, the report must list all runs that began before the
+    report, or before a run that the report lists.
     """
     told, known = report.runs, {run.id: run for run in record.runs}
     if not told:
@@ -549,8 +551,8 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
     A pending run may have ended since the earlier entry, and a session may have more queries.
 
     Args:
-        told: the earlier entry of the run.
-        known: the later entry of the run.
+        told: the run as it was written first, for example in a report.
+        known: the same run as it was written later, for example in a record.
         alone: the names of the fields to compare; empty for all fields.
     """
     here, there = encoded(told.public), encoded(known.public)
@@ -571,7 +573,7 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
 
 
 def same_cost(run: Run, other: Run) -> bool:
-    """Return whether two entries of one run agree on its cost; either entry may be the earlier."""
+    """Return whether two entries of one run agree on its cost, whichever entry came first."""
     pairs = ((run, other), (other, run))
     return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
 

@@ -1,10 +1,11 @@
-"""RDP cost of counted queries, and how far a neighbour could change it, for all mechanisms.
+"""The RDP cost of queries, and how far a neighbour could change this cost, for all mechanisms.
 
 The RDP cost of a query is a function of its score, and a neighbour moves the score by at most a
-known amount. Scores are rounded to the cells (v, k) of a lattice. The row v is the number of votes
-for the plurality, or a cell of a real score, or 0 for mechanisms whose cost does not depend on v.
-The column k is a cell of a `ScoreGrid`. If a vote that changes v also changes the column k, a
-second lattice describes what neighbours can change (`RivalColumns`).
+known amount. Scores are rounded to the cells (v, k) of a lattice. Usually the row v is the number
+of votes for the plurality. If the tested score is a real number, v is the index of the cell that
+contains this score. For mechanisms whose cost does not depend on v, v is 0. The column k is the
+index of a cell of a `ScoreGrid`. If a vote that changes v also changes the column k, a second
+lattice describes what neighbours can change (`RivalColumns`).
 
 **The cost within a distance** (`costs_within`) is the profile of a release test. One vote moves a
 query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
@@ -13,8 +14,8 @@ query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing 
 
 bounds the cost at every vote file that differs by at most d votes per query. Neighbours D, D'
 satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d of D' are within distance d + 1 of
-D. The code computes the maximum over v' from single cells. (`sensitivity` uses maxima over whole
-blocks of cells, which are faster to compute but may be larger.)
+D. `costs_within` computes the exact maximum over all cells within distance d. (`sensitivity` uses
+maxima over whole blocks of cells, which are faster to compute but may be larger.)
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CostCells = Callable[[int, int, Ints], Floats]
 def costs_within(
     cost_cells: CostCells, *, rows: int, grid: ScoreGrid, cells: Ints, distances: Ints
 ) -> Floats:
-    """Return the largest cost of a query within given distances of given cells.
+    """Return the largest cost in the cells that d votes can reach from each given cell.
 
     Args:
         cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and these columns,
@@ -104,8 +105,8 @@ class Tally:
     batches, workers or their order.
 
     Attributes:
-        cells: the distinct cells with queries, sorted, [occupied, 2] for cells (v, k); cells may
-            also have more numbers.
+        cells: the distinct cells with queries, sorted, [occupied, 2] for cells (v, k); a cell may
+            also consist of more than two numbers.
         weights: how many queries are in each cell, [occupied].
     """
 
@@ -169,7 +170,7 @@ class TallySum:
         self._parts: list[Tally] = []
 
     def add(self, tally: Tally) -> None:
-        """Add a tally; the cells of all tallies have the same number of numbers."""
+        """Add a tally; the arrays `cells` of all tallies must have equally many columns."""
         self._parts.append(tally)
         first, *waiting = (len(each.cells) for each in self._parts)
         if sum(waiting) >= first:
@@ -219,8 +220,8 @@ class Price:
     def discounted(self, beta: float) -> Floats:
         """Return the discounted local sensitivity e^{−βd} LS_d at each distance, nats.
 
-        The smooth sensitivity SS_β is the maximum of these numbers and of e^{−βd} times the ceiling
-        at all larger distances d.
+        The smooth sensitivity SS_β is the maximum of two numbers: the largest e^{−βd} LS_d over the
+        listed distances d, and the largest e^{−βd} times the ceiling over all larger distances d.
         """
         return self.curve * np.exp(-beta * self.distances)
 
@@ -253,13 +254,13 @@ class CostTable(ABC):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The columns of the lattice; a neighbour moves a query by at most `stride` columns."""
+        """The columns of the lattice; one vote changes a column index by at most `stride`."""
         return self.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Return the cells of `lattice` for cells (v, k) of scores, [cells, 2].
+        """Convert cells (v, k) of scores to cells (v, column) of `lattice`, [cells, 2].
 
-        One vote moves a query by at most `lattice.stride` columns of `lattice`.
+        One vote changes the column of a query on `lattice` by at most `lattice.stride`.
         """
         return cells
 
@@ -308,9 +309,11 @@ class CostTable(ABC):
         )
 
     def price(self, tally: Tally, distances: Ints, few: Few = None) -> Price:
-        """Return the RDP cost of counted queries, and its local sensitivity at ascending distances.
+        """Return the RDP cost of the queries in a tally, and its local sensitivity by distance.
 
-        If each teacher votes on few queries, both numbers are sums over the costliest queries only.
+        Let K be how many queries one teacher can change. If each teacher votes on few queries, the
+        cost is the sum over the K costliest queries, and the local sensitivity is the sum over the
+        K most sensitive queries.
         """
         return Price(
             rdp=float(summed(few, self.cost(tally.cells), tally.weights)),
@@ -328,7 +331,7 @@ class CostTable(ABC):
         )
 
     def within(self, cells: Ints, distances: Ints) -> Floats:
-        """Return the largest cost of a query within distances of its cell, [distances, cells]."""
+        """Return the largest cost of a query if up to d votes on it change, [distances, cells]."""
         return costs_within(
             self.rows,
             rows=self.lattice_rows,
@@ -338,7 +341,7 @@ class CostTable(ABC):
         )
 
     def profile(self, tally: Tally, distances: Ints, few: Few = None) -> Floats:
-        """Return the largest cost of all queries within distances, [distances], nats; SECRET."""
+        """Return the total cost if up to d votes per query change, [distances], nats; SECRET."""
         total = CostSum(few, distances.size)
         step = max(1, _MOST_COSTS // distances.size)
         for start in range(0, len(tally.cells), step):
@@ -386,12 +389,12 @@ class ScoreTable(CostTable):
 
     @property
     def lattice_rows(self) -> int:
-        """One, because the cost depends on the column alone."""
+        """The lattice has one row, because the cost depends on the column alone."""
         return 1
 
     @property
     def rows_per_block(self) -> int:
-        """One, because the lattice has one row."""
+        """Each block has one row, because the lattice has one row."""
         return 1
 
     @cached_property

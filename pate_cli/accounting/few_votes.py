@@ -8,15 +8,16 @@ class to another. A query is *lone* if only the old or only the new voter votes 
 added or removed (THEORY.md, section 21).
 
 If a public list says who may vote on which query (`assigned`), at most K queries change, and each
-of them is charged as moved. If voters choose their queries, j queries are moved and l queries are
-lone, with 2j + l ≤ 2K. For moved and for lone queries three worst-case costs are known: w for the
-whole query, w1 for the test and w2 for an answer. Queries, which may be chosen after seeing earlier
-answers, together cost at most
+of them is charged as moved. If voters choose their queries, the new voter moves a vote on j *moved*
+queries, and a vote is added or removed on l *lone* queries, with 2j + l ≤ 2K. The worst-case RDP
+costs of a moved query are w for the whole query, w1 for the test and w2 for an answer. The
+worst-case RDP costs of a lone query are w_lone for the whole query, w1 for the test and w2_lone for
+an answer. Queries, which may be chosen after seeing earlier answers, together cost at most
 
   max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
 
-where a is the number of answers to moved queries and b that to lone queries, and a public cap A
-bounds a + b.
+where a is the number of answers to moved queries, and b is the number of answers to lone queries. A
+public cap A bounds a + b.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class FewVotes:
     def on_each(self, teachers: int, queries: int) -> int:
         """Return how many votes each query gets if all teachers spread their votes evenly.
 
-        If voters are assigned, `teachers` is the number of those who may vote on one query, and is
-        the result.
+        If a public list assigns voters to queries, `teachers` is the number of voters who may vote
+        on one query, and this number is returned.
         """
         return teachers if self.assigned else min(teachers * self.votes // queries, teachers)
 
@@ -74,9 +75,10 @@ class FewVotes:
 
         A query is moved if a vote on it moves to another class, and lone if a vote is added or
         removed. The results are the numbers of moved queries, of lone queries, of answers to moved
-        queries and of answers to lone queries, [cases] each. A cost that is linear in these four
-        numbers is piecewise linear in the number of moved queries. So the cost is largest at the
-        smallest or largest number of moved queries, or where the slope changes.
+        queries and of answers to lone queries, [cases] each. A cost that is linear in the four
+        results is a piecewise linear function of the number of moved queries. So the cost is
+        largest at the smallest or largest number of moved queries, or at a number at which the
+        slope of this function changes.
         """
         most = min(self.votes, queries)
         ends = [most, 0, 2 * most - queries, answers, 2 * most - answers]
@@ -110,9 +112,9 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
 def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
     """Return the states of the K costliest queries, and how many of them each state has.
 
-    All queries in one state cost the same. K is how many queries one voter can change. So the sum
-    of the costs of the K costliest queries bounds the cost of replacing one voter (THEORY.md,
-    26.4).
+    A state is a group of queries that have the same cost. K is how many queries one voter can
+    change. So the sum of the costs of the K costliest queries bounds the cost of replacing one
+    voter (THEORY.md, 26.4).
 
     Args:
         few: on how many queries one voter votes.
@@ -131,9 +133,9 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
 
 
 def summed(few: Few, costs: Floats, numbers: Ints) -> Floats:
-    """Return the sum of the costs of queries, [...]; with `few`, of the K costliest queries only.
+    """Return the sum of the costs of all queries, or of the K costliest queries if `few` is given.
 
-    The arguments are as in `costliest`.
+    The arguments are as in `costliest`; the result is [...].
     """
     if few is None:
         return np.asarray(costs @ numbers)
@@ -145,7 +147,7 @@ class CostSum:
     """The sum of the costs of all queries, or of the K costliest, added in parts. SECRET."""
 
     def __init__(self, few: Few, kinds: int) -> None:
-        """Start without queries; `kinds` is how many costs each query has."""
+        """Start a sum without queries; each query has `kinds` costs, such as one per distance."""
         self._few, self._all = few, np.zeros(kinds)
         self._costs, self._numbers = np.zeros((kinds, 0)), np.zeros((kinds, 0), dtype=np.int64)
 
@@ -173,7 +175,7 @@ def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int
 
     Args:
         few: on how many queries one voter votes; None if there is no limit.
-        mu: returns μ for this many `queries` and `answers` if all of them are moved.
+        mu: returns the μ of this many `queries` and `answers` if a vote moves on every query.
         queries, answers: the number of queries, and the largest number of answers.
     """
     if few is None:

@@ -3,9 +3,9 @@
 The test passes with probability p(v) = Φ((v − T)/σ1), where v = max_j n_j, and one vote moves v by
 at most 1. The Rényi divergence of two Bernoulli distributions with p and p' is convex in p' and 0
 at p' = p. So the worst neighbour has v' = v + 1 or v' = v − 1, whether or not v is a whole number.
-The code uses both neighbours even at v = 0 and v = τ, where one of them does not exist. The cost is
-exact. Near T the cost of the test is about 2/π of the paper's λ/(2σ1²), and far from T the cost is
-much less.
+The code uses both v' = v + 1 and v' = v − 1 even at v = 0 and v = τ, where one of these two scores
+is impossible. The cost is exact. Near T the cost of the test is about 2/π of the paper's λ/(2σ1²),
+and far from T the cost is much less.
 
 **A whole Confident query** is the test, followed by an argmax if the test passes. The output of the
 query is "no answer" or a label. By the chain rule, in which the cost of the test is exact, the RDP
@@ -20,7 +20,7 @@ composition. If a cap on answers ends a run early, rows that were not read are c
 a sum up to the cap is not an RDP bound.
 
 DEPARTURE. The paper charges the threshold test for every query and the argmax for answered queries,
-and reports the expected cost. By Jensen's inequality this expected cost is below the Rényi
+and reports the expected cost. By Jensen's inequality the expected cost is below the Rényi
 divergence.
 """
 
@@ -41,7 +41,7 @@ _LARGE = 500.0
 
 @dataclass(frozen=True)
 class PassMoments:
-    """The part of the threshold test in the cost of a query, for each neighbour and direction.
+    """The factors that the threshold test contributes to the moments of a query.
 
     Attributes:
         excess: E_q[(p/q)^λ] − 1, the excess moment of the test alone, [4, *v.shape]: for v' = v − 1
@@ -120,11 +120,11 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return bounds on a term e^A of the moment of a test, for each piece of a range of v.
+    """Return bounds on a term e^A of the moment of a test, for each piece of each cell.
 
-    The term is that of an answer for sign 1, and that of no answer for sign −1 (`cell_moments`).
-    The three results are an upper bound on A, and a lower and an upper bound on the derivative of
-    e^A in v, [..., pieces].
+    `cell_moments` explains A, pieces and cells. With sign 1 the bounds are on the term for an
+    answer, and with sign −1 on the term for no answer. The three results are an upper bound on A,
+    and a lower and an upper bound on the derivative of e^A in v, [..., pieces].
     """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)

@@ -14,20 +14,22 @@ max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
 **Within a distance.** Let f be one class of the pair: a, which loses the vote, or b, which gains
-it. Let F be the count of f, and o the other class of the pair. Within d votes the count of f is F +
-i with |i| ≤ d. Then o and the other classes lose at most l = d − i₋ votes and gain at most g = d −
-i₊ votes, where i₊ and i₋ are the positive and the negative part of i. So max(l, g) = d and i = l −
-g. Let S_{l,g} be the maximum of t_0 at the place of f moved by i, if o and the other classes lose
-at most l votes and gain at most g votes (`best_of_others` explains t_0 and places). Then
+it. Let F be the count of f, and o the other class of the pair. If d votes change the count of f
+from F to F + i, all classes except f together lose at most l = d − i₋ votes and gain at most g = d
+− i₊ votes, where i₊ and i₋ are the positive and the negative part of i, and |i| ≤ d. So max(l, g) =
+d and i = l − g. Let S_{l,g} be the largest t_0 (see `best_of_others`), for fixed noise, of all
+votes in which f has F + i votes and the other classes have lost at most l votes and gained at most
+g votes. Let
 
   u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
 
-where the maximum is over all l, g with max(l, g) = d, and over all (v, v') that are possible if f
-has F + i votes, o has between n_o − l and n_o + g votes, and the largest other count is between r −
-l and r + g. u_0 bounds the cost of the ordered pair. The bound of n' at d is at most the bound of n
-at d + 1 for f = a, for f = b, and for the smaller of the bounds with f = a and f = b. If f were
-always the larger class, the bound of n' at d might be above the bound of n at d + 1, because n and
-n' may have different larger classes.
+where the maximum is over all l, g with max(l, g) = d and over all possible pairs (v, v'). A pair
+(v, v') is possible if f has F + i votes, o has between n_o − l and n_o + g votes, and the largest
+count of all other classes is between r − l and r + g. Then u_0 bounds the cost of the ordered pair
+of classes. For neighbours n and n', the bound u_d of n' is at most the bound u_{d+1} of n. This is
+true for f = a and for f = b, and so for the smaller of these two bounds. If f were always the
+larger class, the bound of n' at d might be above the bound of n at d + 1, because n and n' may have
+different larger classes.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ _SPREAD_SECONDS, _LAW_SECONDS, _PAIRS_LEFT = 1e-9, 8e-10, 9
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """The part of the threshold test in the moment of a query, in one direction of the divergence.
+    """The factors that the threshold test contributes to the moment of a query, in one direction.
 
     Two neighbours have the scores v = 0, …, τ and v' = v + step.
 
@@ -122,7 +124,7 @@ class _Test:
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
-        """Return a bound on the excess moment of a query over low ≤ v ≤ high; 0 without any v."""
+        """Return a bound on a query's excess moment for low ≤ v ≤ high; 0 if no such v exists."""
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
         low, high = np.clip(low, 0, last), np.clip(high, 0, last)
@@ -152,7 +154,7 @@ class _Test:
 
 
 def _over_stretches(values: Floats) -> Floats:
-    """Return maxima over 1, 2, 4, … values from each value on, [levels, …]."""
+    """Return maxima over runs of 1, 2, 4, … values, by the first value of the run, [levels, …]."""
     levels, width = [values], 1
     while 2 * width <= values.shape[-1]:
         wider = levels[-1].copy()
@@ -168,10 +170,10 @@ class _Sides:
 
     Attributes:
         own: the count of f, [sides] (votes).
-        other: the count of the other class of the pair, [sides] (votes).
-        rest: the largest count of all classes outside the pair, [sides] (votes).
-        law: Pr[⌈KC⌉ = j] for j descending from `top` on, [sides, laws].
-        top: the largest j, in cells.
+        other: the count of o, the other class of the pair, [sides] (votes).
+        rest: the largest count of all classes except f and o, [sides] (votes).
+        law: the probabilities Pr[⌈KC⌉ = j] for j = top, top − 1, …, [sides, laws].
+        top: the largest value of j for which `law` has a probability.
     """
 
     own: Counts
@@ -182,7 +184,7 @@ class _Sides:
 
     @classmethod
     def larger(cls, touched: Touched, others: BestOfOthers) -> _Sides:
-        """Return sides in which f is the larger class of each pair."""
+        """Return one entry for each pair of classes, with the larger class of the pair as f."""
         lattice = others.lattice
         # C is above `top` only with a probability so small that it is neglected.
         top = int(touched.rivals.max(initial=0)) * lattice.cells + lattice.above
@@ -191,7 +193,7 @@ class _Sides:
 
     @property
     def both(self) -> _Sides:
-        """Return these sides, followed by the sides of the same pairs with the other class as f."""
+        """Return all entries, followed by entries for the same pairs with the other class as f."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),
@@ -202,16 +204,17 @@ class _Sides:
 
 
 class _Spread:
-    """The means E_C S_{l,g} of the module, computed for one number l of losses after the other.
+    """The means over C of S_{l,g}, which the module defines, for l = 0, 1, 2, … in turn.
 
-    The table begins as the part of t_0 that is needed. Its rows are gaps, the count of f minus the
-    count of o, and its columns are places of f, both in cells of 1/K vote. If o loses a cell, the
-    gap rises by one, and if o gains a cell, the gap falls by one. If C, the largest noisy count of
-    the other classes, loses or gains a cell, the place rises or falls by one.
+    The computation starts with the needed part of the table of t_0. Each row of this table is a
+    gap: the count of f minus the count of o. Each column of the table is a place of f. Gaps and
+    places are in cells of 1/K vote. If the count of o falls or rises by one cell, the gap rises or
+    falls by one cell. If C, the largest noisy count of all classes except f and o, falls or rises
+    by one cell, the place of f rises or falls by one cell.
     """
 
     def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
-        """Start with l = 0 and the table of t_0."""
+        """Copy the needed part of `table`, which contains t_0, for l = 0."""
         self._cells, self._distances = lattice.cells, distances
         self._size, laws = sides.own.size, sides.law.shape[1]
         gaps = (sides.own - sides.other) * lattice.cells
@@ -250,7 +253,7 @@ class _Spread:
             self._groups.append((group, start, np.ascontiguousarray(along.T)))
 
     def lose(self) -> None:
-        """Replace the table S_{l,0} by S_{l+1,0}, for one more loss."""
+        """Replace S_{l,0} by S_{l+1,0}: the classes except f may now lose one more vote."""
         for _ in range(self._cells):
             table, wider = self._table, self._spare
             np.maximum(table[1:], table[:-1], out=wider[:-1])
@@ -261,7 +264,8 @@ class _Spread:
     def expected(self, losses: int) -> Floats:
         """Return the means E_C S_{l,g} for l = `losses` and each g = 0, 1, … gains, [sides, g].
 
-        S_{l,g} is read at the place of f moved by l − g votes.
+        The count of f changes by l − g votes, so the code reads S_{l,g} at a place of f that is
+        shifted by l − g votes.
         """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
@@ -286,8 +290,8 @@ class _Spread:
     def _collect(self, out: Floats, moved: int) -> None:
         """Write the means of all tables in the buffer to `out`.
 
-        The place of f is moved by `moved` votes in the first table, and by one vote less in each
-        further table.
+        The code reads the first table at the place of f shifted by `moved` votes, and each later
+        table at a shift that is one vote smaller than in the table before.
         """
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
@@ -310,7 +314,7 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Reach:
-    """Bounds on the count of o and on the largest other count, given the count of f, [sides, g]."""
+    """Bounds on the counts of all classes except f, given the count of f, [sides, g]."""
 
     own: Ints
     other_low: Ints
@@ -372,7 +376,8 @@ class _Reach:
     def lone(self, test: _Test, moment: Floats) -> Floats:
         """Return the largest excess moment of a query if f has a vote more or less, [sides, g].
 
-        No vote moves between f and a class o, so all classes except f are treated alike.
+        A vote is only added or withdrawn, so only the count of f changes, and all classes except f
+        are treated alike.
         """
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
@@ -393,7 +398,7 @@ class _TiedQuery:
 
     Attributes:
         lattice: the lattice of counts and of C.
-        gives, takes, lone: t_0 from `best_of_others`.
+        gives, takes, lone: the tables of t_0 from `moved_vote` and `lone_vote`.
         balls: the largest moments t_d of the argmax alone within distance d.
         test: the test.
         distances: the number of distances.
@@ -412,7 +417,7 @@ class _TiedQuery:
     progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
-        """Return excess moments of the argmax with errors added, and at most `enough`."""
+        """Return excess moments of the argmax, raised by their errors, and at most `enough`."""
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
@@ -448,8 +453,8 @@ class _TiedQuery:
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
         """Return a faster bound on the largest excess moment of each pair, [cases, distances].
 
-        This bound only uses the larger class of each pair as f. The bound is at least the result of
-        `pairs`, and takes half the time.
+        For this bound the larger class of each pair is f, and the smaller class is never f. The
+        bound is at least the result of `pairs`, and takes half the time.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
@@ -496,8 +501,8 @@ class _TiedQuery:
     def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
         """Return the largest excess moment if a vote is added to one class f, or withdrawn from it.
 
-        The computation is like that for pairs, but without a class o: C is the largest noisy count
-        of all classes except f.
+        The computation is the same as in `pairs`, but no second class changes: C is the largest
+        noisy count of all classes except f.
         """
         lattice, gains = self.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
@@ -526,8 +531,8 @@ class _TiedQuery:
 def _add(found: Floats, losses: int, worst: Floats) -> None:
     """Raise `worst` to the largest excess moment at each distance d = max(l, g).
 
-    `found` has the results for l = `losses` and g = 0, 1, … gains. Both arrays are [cases,
-    distances].
+    `found` has the moments for l = `losses` and g = 0, 1, …, where the classes except f lose at
+    most l votes and gain at most g votes. `found` and `worst` are [cases, distances].
     """
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])

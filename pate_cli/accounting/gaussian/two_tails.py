@@ -84,7 +84,7 @@ def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) 
 
 @dataclass(frozen=True)
 class _Split:
-    """The probability q split into two tails, with numbers for all orders and directions.
+    """A split of the probability q into two tails, and numbers that do not depend on the order.
 
     Attributes:
         z1, z2: Φ⁻¹ of the probabilities q·expit(share) and q·expit(−share) of the two tails.
@@ -105,7 +105,7 @@ class _Split:
 
     @classmethod
     def at(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
-        """Split the probability q of every score at its share."""
+        """Split the probability q of every score into q·expit(share) and q·expit(−share)."""
         z1, z2 = ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
         return cls.of(z, z1, z2, mu)
 
@@ -117,7 +117,7 @@ class _Split:
 
     @classmethod
     def of(cls, z: Floats, z1: Floats, z2: Floats, mu: float) -> _Split:
-        """Return the split with these ends of the tails."""
+        """Return the split of q into the two tails that end at z1 and z2."""
         moved, moved_error = log_ndtr(z1 - mu), log_ndtr(z2 + mu)
         moved = _sum_of_exp(moved, moved_error)
         log_keep = log_ndtr(-z)
@@ -171,8 +171,8 @@ def _maximise(
 ) -> Floats:
     """Return the maximum of J − 1 over q1, [directions, orders, scores].
 
-    `on_nodes` has the scores split at all nodes of the grid. With `larger`, the result of the
-    smaller direction may be too low.
+    `on_nodes` has, for each score, the splits of q at all nodes of the grid. With `larger`, the
+    result of the smaller direction may be too low.
     """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))

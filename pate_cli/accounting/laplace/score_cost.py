@@ -14,9 +14,10 @@ i*,
   Σ_i P_i^λ Q_i^{1−λ} ≤ J(κ) = (1−q)^λ (1−Q)^{1−λ} + Σ_x κ(x) p(x)^λ q'(x)^{1−λ}.
 
 At fixed q the first term is convex in Q, so J is convex in κ, and κ lies on the segment {κ ∈ [0,
-1]²: Σ κ p = q}. So the maximum of J is at one of the two ends of the segment. At an end, κ is as
-large as possible for one point, k_a = min(1, q/a) with a ∈ {P0, P1}, and κ is k_b = (q − k_a a)/b
-for the other point, with b = 1 − a:
+1]²: Σ κ p = q}. So the maximum of J is at one of the two ends of the segment. At an end of the
+segment, κ is as large as possible at one of the points 0 and 1. Let a ∈ {P0, P1} be the probability
+p of this point, and b = 1 − a that of the other point. Then κ is k_a = min(1, q/a) at the first
+point and k_b = (q − k_a a)/b at the second point:
 
   forward  J = (1−q)^λ (1−Q)^{1−λ} + k_a a^λ b^{1−λ} + k_b b^λ a^{1−λ},   Q = k_a b + k_b a,
   reverse  J = (1−Q)^λ (1−q)^{1−λ} + k_a b^λ a^{1−λ} + k_b a^λ b^{1−λ},
@@ -62,8 +63,8 @@ cell.
 
 **Two classes** (`laplace_two_class_rdp`): the output is one biased coin, and the cost is exact. Let
 g = (n_1 − n_2)/b ≥ 0 be the gap. The smaller count wins with probability q(g) = (2 + g)/(4 e^g),
-which is the tail of the difference of two Laplace draws. A moved vote shifts g by ε0 = 2/b, an
-added or removed vote by half of this. A Bernoulli divergence is convex in the probability of the
+which is the tail of the difference of two Laplace draws. A moved vote shifts g by ε0 = 2/b, and an
+added or removed vote shifts g by ε0/2. A Bernoulli divergence is convex in the probability of the
 neighbour, in either direction, so the worst neighbour has g + ε0 or g − ε0. The divergence is not
 monotone near a tie, so the code uses
 
@@ -73,10 +74,11 @@ where W(u) is the larger divergence between the coins at u and u + ε0. Let W ha
 Then F(g) = W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
 
 If the classes are exchanged, u becomes −u − ε0, and the directions are exchanged. So W(u*) is the
-supremum of one direction over all real u. The code bounds this supremum cell by cell, on one axis,
-for −ε0 − G ≤ u ≤ G. For all other u the smaller count wins with probability at most q = q(G), and
-the excess moment is at most q χ(ε0) + χ(d) with d = q(1 − e^{−ε0})/(1 − q), where χ is the larger
-of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not proven.
+supremum, over all real u, of the divergence in one direction. The code bounds the divergence cell
+by cell, on one axis, for −ε0 − G ≤ u ≤ G. For all other u the smaller count wins with probability
+at most q = q(G), and the excess moment is at most q χ(ε0) + χ(d) with d = q(1 − e^{−ε0})/(1 − q),
+where χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not
+proven.
 """
 
 from __future__ import annotations
@@ -410,7 +412,7 @@ def laplace_two_class_rdp(
 
     Returns:
         [orders, *score.shape] in nats, at most ε0 = 2/b, and non-decreasing in the score. For gaps
-        up to u* + ε0 the result is a proven bound, above the supremum by a share of 1e-6.
+        up to u* + ε0 the result is a proven bound, which is a relative 1e-6 above the supremum.
 
     Raises:
         ParameterError: an order is ≤ 1, or the scale is not positive and finite.

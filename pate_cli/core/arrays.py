@@ -241,7 +241,7 @@ CLASSES: Final = 2
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The labels that teachers decide with yes or no, if every query has several; public.
+    """The labels of a query if queries have several labels, each of them yes or no; public.
 
     Row r of the votes is about label r % count of query r // count, and has the classes no and yes.
 

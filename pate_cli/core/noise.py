@@ -11,9 +11,9 @@ draw is never 0, and the distribution of draws is exactly symmetric.
 **Distance from the ideal law.** Outcomes depend on noise only through comparisons. If all other
 draws are fixed, a draw is compared with one threshold c. For example, class i wins if its noisy
 count is above the largest noisy count of all other classes, and a query is answered if the noisy
-maximum is above T. So the proof replaces the ideal draws of a run by its actual draws, one after
-the other. Let F be a tail probability of the ideal draw and G that of the actual draw, on either
-side. The list below explains two small numbers, eta and cell, for which
+maximum is above T. The proof replaces the ideal draws of a run by its actual draws, one after the
+other. Let F be a tail probability of the ideal draw and G that of the actual draw, on either side.
+The list below explains two small numbers, eta and cell, for which
 
     |G(c) - F(c)| <= eta F(c) + cell    for every c.
 
@@ -23,9 +23,10 @@ ideal run has a guarantee (eps, delta), the actual run has the guarantee
 
     eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
 
-- *cell*: each actual draw stands for an interval of ideal draws, which is called a cell. F and G
-  differ by at most the probability of a cell, which is at most `CELL` = 2^-64, even far out in the
-  tail. (At each end, all ideal draws beyond the largest actual draw are one cell.)
+- *cell*: each actual draw stands for an interval of ideal draws, which is called a cell. The tail
+  probabilities F and G differ by at most the probability of a cell, which is at most `CELL` =
+  2^-64, even far out in the tail. (At each end, all ideal draws beyond the largest actual draw are
+  one cell.)
 
 - *coarse cells*: some draws take part in several comparisons, such as the noise on the threshold of
   sparse vector. If a draw takes part in several comparisons, an outcome is an interval in which the

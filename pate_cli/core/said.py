@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Names with texts, in two columns."""
+    """A table with two columns, names and texts."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -98,7 +98,7 @@ def as_html(said: Said) -> str:
 
 
 def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
-    """Yield lines that fit the width of a terminal, as pieces with their styles."""
+    """Yield lines that fit the width of a terminal; a line is a list of (text, style) pairs."""
     if isinstance(each, Line):
         for line in _wrapped(each.text, min(console.width, _PARAGRAPH), "  ", "    "):
             yield [(line, "")]
@@ -114,7 +114,7 @@ def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Return a text as indented lines of at most this width; words and numbers are never cut."""
+    """Return a text as indented lines of at most `width` columns, without cutting any word."""
     return textwrap.wrap(
         printable(text),
         width,

@@ -1,4 +1,4 @@
-"""Files of labels: the content of each format, and how it is written part by part and read.
+"""Write and read files of labels, with one pair of functions for each format.
 
 To add a format, write two functions and add one line to `FORMATS`. Equal labels are always written
 as equal bytes, even if they arrive in different parts. Files contain no time, no host name and no
@@ -43,7 +43,7 @@ class Outline(NamedTuple):
     Attributes:
         label_format: the format of the file.
         schema: the columns in Arrow.
-        several: how many labels a query has; None if it has one.
+        several: the number of labels of each query; None if queries have a single label.
         rows: how many rows of labels there will be.
     """
 
@@ -62,8 +62,8 @@ class FileFormat(NamedTuple):
             any exception means that the file is damaged.
         least_bytes: the smallest number of bytes that a row of labels takes.
         part_rows: how many labels are written at a time.
-        lists: whether a row has all labels of a query in lists, if queries have several labels; if
-            False, a row is a query and a label.
+        lists: what a row is if queries have several labels. True: a query with lists of its labels.
+            False: a query and one of its labels.
         texts: whether the format can hold ids and names of classes.
         metadata: whether the format holds the public parameters of the mechanism.
     """

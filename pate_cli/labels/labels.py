@@ -212,7 +212,8 @@ class Labels(Result):
     def to_pandas(self) -> Any:
         """Return the table of `to_arrow` as a pandas.DataFrame, whose index is the ids.
 
-        So the labels can be joined with a frame of the votes or queries that has the same index.
+        With the ids as index, the labels can be joined with a data frame of votes or queries that
+        has the same index.
 
         Raises:
             UsageError: pandas is not installed.
@@ -244,8 +245,8 @@ class Labels(Result):
         """Return the rows in Arrow; the key `pate` of the schema has metadata and class names.
 
         Args:
-            lists: whether a row has all labels of a query in lists, if queries have several labels;
-                if False, a row is a query and a label.
+            lists: what a row is if queries have several labels. True: a query with lists of its
+                labels. False: a query and one of its labels.
         """
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]

@@ -177,7 +177,8 @@ class Journal:
 def locked(records: Sequence[Path]) -> Iterator[None]:
     """Lock the folders of records, so that two runs at once cannot spend the same budget.
 
-    If the operating system has no locks on folders, a warning says this before a record changes.
+    If the operating system has no locks on folders, the function warns the user before a record
+    changes.
 
     Raises:
         OutputError: a folder cannot be locked; some network file systems have no locks.

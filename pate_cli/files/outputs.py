@@ -211,7 +211,7 @@ class Output(ABC):
     """One output of a command: a draft, and the place that it gets when it is complete.
 
     Attributes:
-        name: the name of the place in messages.
+        name: the name of the output in messages.
         path: the path on a disk, without links; None elsewhere.
         turn: 0 for files and objects, which appear first; 1 for streams.
         draft: the content so far; an empty file before `begin`.
@@ -230,14 +230,14 @@ class Output(ABC):
     """The hidden name of the draft; empty if it has none."""
 
     def __init__(self, name: str) -> None:
-        """Store the name of the place; nothing else happens before `begin`."""
+        """Store the name of the output; nothing else happens before `begin`."""
         self.name, self.replaces = name, NOTHING
         self.draft: IO[bytes] = io.BytesIO()
 
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return all names of the place, for `protected`; the null device has no name."""
+        """Return all names by which `protected` knows the output; empty for the null device."""
 
     @abstractmethod
     def deliver(self) -> None:
@@ -333,7 +333,7 @@ class Output(ABC):
             raise
 
     def refuse_folder(self, *, there: bool) -> None:
-        """Raise OutputError if the place is a folder, or its name ends like one."""
+        """Raise OutputError if the output is a folder, or if its name ends with a slash."""
         if there or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
 

@@ -1,9 +1,9 @@
 """Files that no output may replace, and files that an output may replace with `force`.
 
 An output never replaces a file that the command reads, whatever name the file is given by. Readers
-note every file that they open, and outputs claim the files that they will write. If a reader and an
-output name the same file, the later of the two raises an error. A file is identified by its device
-and inode and by its path without links. A file on a store is identified by its key.
+note every file that they open, and outputs claim the files that they will write. If a command reads
+a file and also has this file as an output, `protected` raises an error. A file is identified by its
+device and inode and by its path without links. A file on a store is identified by its key.
 
 Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
 output says how files of its kind begin, and only replaces files that begin in this way. Outputs
@@ -114,7 +114,7 @@ def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
 
 
 def stored_place(system: Any, path: object) -> set[Place]:
-    """Return what identifies a file on a pyarrow filesystem, in a set with one text."""
+    """Return the set of names of a file on a pyarrow filesystem; the set has only one name."""
     return {f"{system.type_name} {path}"}
 
 
@@ -126,7 +126,7 @@ _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|che
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Return a function that accepts files whose beginning matches a pattern, in any case."""
+    """Return a function that accepts files that begin with a pattern in upper or lower case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 

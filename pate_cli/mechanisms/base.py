@@ -92,8 +92,8 @@ class Labeller(Protocol):
 class Mechanism(ABC):
     """A noisy aggregator of vote histograms with public parameters.
 
-    Every mechanism is a frozen dataclass. The fields that a mechanism has besides those listed
-    below are its parameters, and must be given as keywords.
+    Every mechanism is a frozen dataclass. All fields of a mechanism that are not fields of
+    `Mechanism` are parameters of this mechanism, and must be given as keywords.
 
     Attributes:
         name: the name of the mechanism on the command line and in reports.
@@ -226,8 +226,8 @@ class Mechanism(ABC):
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
         """Return the smallest δ that a run with this many queries may state.
 
-        With a smaller δ the errors of floating-point noise would be too large. A query of any
-        mechanism needs at most one random number more than an argmax. `epsilon` is as in
+        For a δ below this number, the errors of floating-point noise would be too large. A query of
+        any mechanism needs at most one random number more than an argmax. `epsilon` is as in
         `noise.smallest_delta`.
         """
         draws = queries * (self.argmax_draws + 1)
@@ -483,7 +483,8 @@ class ScoredMechanism(Mechanism):
             furthest: the largest distance, in records.
 
         Raises:
-            ParameterError: some votes of this shape would need too much memory.
+            ParameterError: for some vote files with these public numbers, `state_costs` would need
+                too much memory.
         """
         del rows, order, furthest
 

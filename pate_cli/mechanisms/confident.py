@@ -295,7 +295,7 @@ class ConfidentGNMax(ScoredMechanism):
         """Draw a label for every histogram; NO_LABEL if the test fails.
 
         The noise of the argmax is drawn even if the test fails, so that the draws of a row only
-        depend on the place of the row.
+        depend on the number of the row.
         """
         counts = compact(counts)
         if isinstance(counts, SparseCounts):

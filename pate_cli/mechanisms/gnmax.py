@@ -65,8 +65,8 @@ class GNMax(OneScoreMechanism):
         >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
         <Labels: 10 of 10 queries labelled>
 
-    The RDP cost of a query depends on the score z = Φ⁻¹(Pr[the plurality loses]). The score is
-    computed exactly, and one vote moves it by at most √2/σ2. The cost F(z) is the two-tail bound
+    The RDP cost of a query depends on the score z = Φ⁻¹(Pr[the plurality loses]). The score z is
+    computed exactly, and one vote moves z by at most √2/σ2. The cost F(z) is the two-tail bound
     (exact for two classes), or the worst case over all votes if this is smaller. The theory is in
     accounting.gaussian.
 
@@ -216,8 +216,7 @@ class GNMax(OneScoreMechanism):
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """Estimate the seconds that `state_costs` takes.
 
-        The estimate is 0 for two classes, and if there are too many classes for the conditional
-        bound.
+        The estimate is 0 if there are two classes, or too many classes for the conditional bound.
         """
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0

@@ -42,7 +42,8 @@ class InteractiveGNMax(ConfidentGNMax):
 
     Let p be the probabilities that the student predicts. If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T,
     the teachers answer by GNMax with σ2. If the teachers do not answer and max_j p_j > γ, the
-    student's own label is released at no further cost. Otherwise the query has no answer.
+    student's own label is released at no further cost. If the teachers do not answer and
+    max_j p_j ≤ γ, the query has no label.
 
     The RDP cost of a query depends on the score (v, z), where z is the score of GNMax. v = max_j
     (n_j − τ p_j) is a real number, and one vote moves v by at most 1. Costs are suprema over

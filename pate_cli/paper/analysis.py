@@ -69,7 +69,7 @@ def _noise(mechanism: Any) -> dict[str, float]:
 
 
 def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    """Return the expected cost by step, [orders, queries] each, nats.
+    """Return the expected RDP costs of the steps of each query, [orders, queries] each, nats.
 
     Raises:
         UsageError: the papers do not cover the mechanism.
@@ -108,7 +108,8 @@ def _require_covered(mechanism: Mechanism) -> None:
     """Refuse runs that the papers do not cover.
 
     Raises:
-        UsageError: a record reached several teachers, there is a prior, or there are many classes.
+        UsageError: a record trained several teachers, the run has a prior, or there are more than
+            DENSE_CLASSES classes.
     """
     unknown = None
     if mechanism.teachers_per_record != 1:
@@ -225,7 +226,8 @@ class PublishedAnalysis:
         Args:
             votes: the rows that are asked.
             mechanism: the aggregator.
-            plan: the order and β; the conversion to ε is replaced by that of the paper.
+            plan: a plan with the order and β. The conversion of the paper to ε replaces the
+                conversion of this plan.
             queries: the number of queries.
 
         Raises:

@@ -4,14 +4,14 @@
 
 **LNMax** of 2017 answers with the argmax of the histogram, after noise Lap(b) on every count. In
 the 2017 paper γ is 1/b, the moment l is λ − 1, and α(l) is (λ − 1) times the Rényi divergence of
-order λ. The data-dependent bound of this paper is true in one direction only: it bounds
+order λ. The data-dependent bound of the 2017 paper is true in one direction only: it bounds
 D_λ(M(n) ‖ M(n')), and the divergence of LNMax in the reverse direction can be larger. The bound of
 the 2017 paper serves only to repeat published figures.
 
 **The noisy threshold check** lets a query be answered if its score plus N(0, σ1²) is at least T.
 The score is the largest count (Algorithm 1), or max_j(n_j − τ p_j) with the probabilities p_j of a
 student (Algorithm 2). One teacher changes the score by at most 1. So the check is
-(λ, λ/(2σ1²))-RDP, as is GNMax with two classes and noise √2·σ1.
+(λ, λ/(2σ1²))-RDP. GNMax with two classes and noise √2·σ1 is (λ, λ/(2σ1²))-RDP, too.
 
 **The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. The
 cost of this release by Theorem 23 is wrong, because Theorem 23 is false for most β.
@@ -112,7 +112,8 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
         q ≤ e^{(μ2−1) ε2} / (μ1/(μ1−1) · μ2/(μ2−1))^{μ2}.
 
     Args:
-        log_q: log of an upper bound q on missing the most likely outcome, [queries], at most 0.
+        log_q: log q of each query, where q is an upper bound on the probability of missing the most
+            likely outcome, [queries], at most 0.
         sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
         orders: Rényi orders λ > 1.
 
@@ -143,7 +144,8 @@ def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats
     """Return the RDP cost β_σ(q): the smaller of Theorem 6 and the λ/σ² of Proposition 8.
 
     Args:
-        log_q: log of an upper bound q on missing the most likely outcome, [queries], at most 0.
+        log_q: log q of each query, where q is an upper bound on the probability of missing the most
+            likely outcome, [queries], at most 0.
         sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
         orders: Rényi orders λ > 1.
 
@@ -264,7 +266,7 @@ def threshold_local_sensitivity(
 
     The RDP cost is a function f of one score v, which a teacher changes by at most 1. At distance d
     the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
-    |u' − u| ≤ 1. The local sensitivity never falls with d, as Theorem 24 requires.
+    |u' − u| ≤ 1. The local sensitivity never decreases as d grows, as Theorem 24 requires.
 
     If all scores are whole numbers from 0 to the number of teachers, they are largest counts. For
     largest counts, u and u' are whole numbers from 0 to the number of teachers, too. Scores from

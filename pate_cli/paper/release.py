@@ -36,7 +36,7 @@ from pate_cli.paper.sensitivity import gnmax_local_sensitivity
 def confident_steps(
     counts: Counts, scores: Floats, noise: Mapping[str, float], orders: ArrayLike
 ) -> dict[str, Floats]:
-    """Return the expected RDP cost of each query by step.
+    """Return the expected RDP cost of each step of each query.
 
     The first step is the threshold check. The second step is the answer of GNMax; its cost is
     multiplied by the probability of an answer.

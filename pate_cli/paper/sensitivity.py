@@ -9,9 +9,10 @@ shift z by √2/σ: since ½ erfc(x) = Φ(−√2 x), the paper's
 (m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
 
 **Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. C5 and C6 are
-checked numerically, as in the paper (B.4.2). Derivatives are minimised over [0, q0] and
-[0, B_L(q0)], and the minima must not be negative. By B.4.1, GNMax meets the conditions C1–C4, C7
-and C8 if q0 ≤ ½ and B_U(q0) < 1. The code checks the inequalities q0 ≤ ½ and B_U(q0) < 1.
+checked numerically, as in the paper (B.4.2). The derivatives of β(q) on [0, q0] and of
+β(B_U(q)) − β(q) on [0, B_L(q0)] are minimised over q, and their minima must not be negative. By
+B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and B_U(q0) < 1. The code checks the
+inequalities q0 ≤ ½ and B_U(q0) < 1.
 
 **Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a
 row, for every row and every d. The code does not try one distance after the other. A bisection over

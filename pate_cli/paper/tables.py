@@ -1,9 +1,9 @@
 """Tables 1 and 2 computed again, as text, CSV or JSON.
 
 Table 1 has the cost of the labels of each run. LNMax is analysed as in the 2017 paper, and all
-other aggregators as in the 2018 paper. Table 2 has the sanitized ε of each run in four lines: as
-the paper prints it, as the analysis of the paper gives it, with the correct cost of the release,
-and the worst case.
+other aggregators as in the 2018 paper. Table 2 has up to four lines for each row: the sanitized ε
+that the paper prints, if there is one; the sanitized ε by the analysis of the paper; the sanitized
+ε with the correct cost of the release; and the worst-case ε of the labels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The vote files of the authors: how they are downloaded, verified and read.
 
 All files are verified before the first one is written. The paths in the archive do not decide where
-files are written. The code looks for regular files whose names, without folders, are expected, and
-reads these files into memory up to a limit. A file whose digest is right is written to its expected
-name.
+files are written. The code reads the regular files whose names, without their folders, are expected
+names. The code reads at most a limited number of bytes into memory. A file whose digest is right is
+written to its expected name.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ def explain(
     """Explain in plain words what a report guarantees, to whom, and what it does not cover.
 
     The command first checks every number, and names what it could not check. The command only reads
-    the public report, so its text may be published, too. With --html it writes one page for the
-    person who must sign that the labels may be handed out. If a number or sentence of the report is
-    false, the explanation says so instead, and the exit code is 10.
+    the public report, so its text may be published, too. With --html the command writes one page
+    for the person who must sign that the labels may be handed out. If a number or sentence of the
+    report is false, the explanation says so instead, and the exit code is 10.
 
       pate explain labels.report.json --html page.html
     """
@@ -88,10 +88,10 @@ def _refuse_false(found: Explanation) -> None:
 def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None:
     """Check a report: its schema, its numbers, and the hash of its labels. Needs no votes.
 
-    Anybody who has the labels and the report can use this command. It prints one line per check:
-    ok, FAILED, not checkable without secrets, or not checked because a file is missing. The last
-    line is the verdict with the report's own epsilon. The exit code is 0 if no check failed, and 10
-    if a check failed. With --strict the exit code is 11 if a check could not be made.
+    Anybody who has the labels and the report can use this command. The command prints one line per
+    check: ok, FAILED, not checkable without secrets, or not checked because a file is missing. The
+    last line is the verdict with the report's own epsilon. The exit code is 0 if no check failed,
+    and 10 if a check failed. With --strict the exit code is 11 if a check could not be made.
 
       pate verify labels.report.json labels.csv
     """

@@ -54,8 +54,8 @@ def tune(asked: dict[str, Any], view: View) -> None:
     """Find threshold, noise and number of queries for a goal. NOT releasable if VOTES are private.
 
     The command tries settings of the mechanisms confident and gnmax, numbers of queries, and
-    weights of a prior. It prints the best settings, and a `pate aggregate` line with them. If you
-    have no votes yet, use pate plan, whose results may be published.
+    weights of a prior. The command prints the best settings, and a `pate aggregate` line with these
+    settings. If you have no votes yet, use pate plan, whose results may be published.
 
       pate tune votes.parquet --target-epsilon 2
     """

@@ -115,7 +115,7 @@ def print_words(said: Said) -> None:
 
         class Printer(Console):
             def on_broken_pipe(self) -> None:
-                """Raise the error again, because `ending` handles broken pipes."""
+                """Raise BrokenPipeError, because `ending` handles broken pipes."""
                 raise BrokenPipeError
 
         # A pipe has no width. Without a height, rich assumes 80 columns for a dumb terminal.

@@ -15,8 +15,8 @@ labels. The noise of the run has its own key, which is secret.
 
 **A clock is a function of seed, position and token only.** A clock does not depend on who computes
 it, or on the other tokens in the call. So two teachers on different machines use the same clocks,
-even if a teacher knows only its likeliest tokens. A random number w of 64 bits makes the clock
-−log(1 − u) with u = (w + ½)·2^-64. The values that a clock can have are closest together near 0,
+even if a teacher knows only its likeliest tokens. The clock is −log(1 − u) with u = (w + ½)·2^-64,
+where w is a random number of 64 bits. The values that a clock can have are closest together near 0,
 where the first clock rings. The numbers w are made by SHAKE-256 in blocks of 256 numbers, and the
 number of token j is at place j mod 256 of block ⌊j/256⌋. A token that is a text has a hash of its
 own, which gives one number w. SHAKE-256 makes the bytes of 256 numbers w for tokens that are
@@ -26,9 +26,9 @@ numbers (first line), and the bytes of one number w for a token that is a text (
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
 
 Numbers are little-endian. A seed or position that is a whole number is written as "#", the number
-of its bytes (as a number of 8 bytes), and its bytes, as few as possible. A seed or position that is
-a text is written as "$", the number of its UTF-8 bytes (as a number of 8 bytes), and these bytes.
-Two machines that round logarithms differently choose different tokens in one of 10^14 draws.
+of its bytes (as a number of 8 bytes), and its bytes without leading zeros. A seed or position that
+is a text is written as "$", the number of its UTF-8 bytes (as a number of 8 bytes), and these
+bytes. Two machines that round logarithms differently choose different tokens in one of 10^14 draws.
 """
 
 from __future__ import annotations

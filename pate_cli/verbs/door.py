@@ -51,7 +51,8 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
             the function gets one mapping with all parameters by name.
 
     Raises:
-        UsageError: the verb does not have a keyword of the call; the message names the nearest one.
+        UsageError: the call has a keyword that the verb does not have; the message names the
+            nearest keyword.
         ParameterError: a value has the wrong type or is out of range.
     """
     return lambda function: like(function, work)(function)
@@ -60,7 +61,7 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
 def like(
     model: Callable[_Given, Any], work: str
 ) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
-    """Make a verb with the parameters of another verb; `quote` has those of `aggregate`."""
+    """Make a verb with the parameters of another verb, as `quote` has parameters of `aggregate`."""
     module, _, name = work.partition(".")
 
     def made(function: Callable[..., _Result]) -> Callable[_Given, _Result]:

@@ -52,7 +52,7 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
 
 
 def compared(asked: Mapping[str, Any]) -> Compared:
-    """Return the costs of all mechanisms at one expected number of answers. SECRET.
+    """Return the costs of all mechanisms at the same expected number of answers. SECRET.
 
     `asked` has the parameters of `signatures.cost`.
     """

@@ -57,7 +57,7 @@ def record_of(asked: Mapping[str, Any]) -> RecordPlace:
 
 
 def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None = None) -> Run:
-    """Return the entry of a run or session for a record, before it has an outcome."""
+    """Return the entry of a run or session for a record, before the run has an outcome."""
     # Runs with equal seeds have equal names in reports, but in a record every run needs its own.
     name = key.run_id if key.private else key.name("run")
     return Run.of(id=name, time=began, settings=settings, round=key.name("round"), session=session)
@@ -73,7 +73,7 @@ def promised(
     Args:
         request: the votes and the mechanism.
         asked: every parameter of `aggregate`, by name.
-        record: the place of the record of these teachers.
+        record: the place of the record of the teachers.
 
     Returns:
         The request, with the number of rows and the noise that follow from the target, and the
@@ -287,8 +287,8 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
     """Return the forecast of a run with a release test, from public numbers.
 
-    The result is None if the run has no test, or if teachers vote on few queries. With `rough` the
-    forecast is quicker, and its pass probability may be wrong by up to 0.06.
+    The result is None if the run has no release test, or if teachers vote on few queries. With
+    `rough` the forecast is quicker, and its pass probability may be wrong by up to 0.06.
     """
     if settings.tested is None or settings.voting is not None:
         return None
@@ -305,7 +305,7 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         request: the votes and the mechanism.
         settings: the settings of the run.
         least: the smallest pass probability with which a run starts, at the most favourable level
-            of agreement; with 0 every run starts.
+            of agreement; if `least` is 0, every run starts.
 
     Raises:
         UnreachableError: labels pass the release test with a smaller probability than `least`;

@@ -87,7 +87,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
 
 
 def _content(given: str | PathLike[str]) -> Held:
-    """Return the content of a file by the kind that it states: report, record, or else ledger."""
+    """Return the content of a file: a report or record if the file says so, or else a ledger."""
     name = os.fspath(given)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(given)
@@ -330,7 +330,7 @@ def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> Re
     rounds = tuple(stated(run.done) for run in runs if run.done is not None)
     if not rounds:
         raise LedgerError(
-            "no input has a run on votes; give a report, a ledger or a record with one"
+            "no input has a run on votes; give a report, a ledger or a record with such a run"
         )
     return replace(
         facts,

@@ -64,7 +64,7 @@ class RecordCost(Result):
 
     @property
     def holds(self) -> bool:
-        """Return whether the record has the runs of every given report, with equal costs."""
+        """Return whether the record has every run of all given reports, at the same cost."""
         return all(check.outcome == OK for check in self.reports or ())
 
     @property
@@ -263,7 +263,7 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) 
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
-    """Return the check that the record has the runs of a report, with equal costs."""
+    """Check that the record has every run of a report, with the cost that the report states."""
     if isinstance(given, Report):
         report, name = given, given.run or "a report without a run"
     else:

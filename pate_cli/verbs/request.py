@@ -125,9 +125,9 @@ class Request:
     def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
         """Return the request with the settings that the user left open, chosen by a public rule.
 
-        The rule also chooses the number of rows unless `rows_given`; rows of one query stay
-        together. The public rule cannot choose settings for teachers who vote on few queries, so a
-        request with `votes_per_teacher` is returned unchanged.
+        The public rule also chooses the number of rows, unless `rows_given` is True; rows of one
+        query stay together. The public rule cannot choose settings for teachers who vote on few
+        queries, so a request with `votes_per_teacher` is returned unchanged.
 
         Raises:
             UsageError: a request with `votes_per_teacher` leaves settings open.
@@ -198,8 +198,8 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
     If classes have names and no vote in a file is one of these names, the file is refused at once.
 
     Raises:
-        PateError: the votes cannot be read, the mechanism was built for another shape, or a number
-            is out of range.
+        PateError: the votes cannot be read, the mechanism was built for other votes, or a number is
+            out of range.
     """
     votes, choice = asked["votes"], mechanism_of(asked)
     # The names of classes in an open vote file were checked when it was opened.
@@ -223,7 +223,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
 
 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
-    """Raise ParameterError if a mechanism was built for votes of another shape."""
+    """Raise ParameterError if a mechanism does not fit the teachers, classes, prior or groups."""
     shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
     if file.facts.groups:
         shape["teachers_per_record"] = max(group.votes_per_record for group in file.facts.groups)

@@ -119,17 +119,18 @@ class Session:
         ...     label == again, session.remaining
         (True, 618)
 
-    If you open a session again with equal settings, it goes on where it stopped. A query with an
-    `id` that was asked before gets the earlier answer. The session answers at least `remaining`
-    more queries, each with a label or with None. If many queries get no label, the session may
-    answer more than `remaining` queries. After the end of the session, `ask` raises `BudgetSpent`.
+    If you open a session again with equal settings, the session goes on where it stopped. A query
+    with an `id` that was asked before gets the earlier answer. The session answers at least
+    `remaining` more queries, each with a label or with None. If many queries get no label, the
+    session may answer more than `remaining` queries. After the end of the session, `ask` raises
+    `BudgetSpent`.
 
     Attributes:
         mechanism: the aggregator; public.
         rule: the rule that ends the session, with the total cost; public.
         answers: how many queries got a label.
-        unmatched: votes since the session was opened that are not names of classes. SECRET: only
-            the person who gives the votes to `ask` may see unmatched votes.
+        unmatched: all votes that match no name of a class, since the session was opened. SECRET:
+            only the person who gives the votes to `ask` may see unmatched votes.
     """
 
     @opened_by(signatures.session)
@@ -384,7 +385,7 @@ class Session:
             yield
 
     def _refuse_twin(self, name: Id, fresh: Mapping[Any, Any]) -> None:
-        """Raise ParameterError if labels cannot store an id, or cannot tell it from another one."""
+        """Raise ParameterError if labels cannot store an id, or cannot tell it from another id."""
         if name is None:
             return
         other: Id
@@ -540,7 +541,7 @@ def _built(
 ) -> Mechanism:
     """Return the mechanism of the session.
 
-    Some parameters, such as δ per query, depend on the number of queries that are possible.
+    Some parameters, such as δ per query, depend on how many queries the session can ask.
     """
     classes, given = ballots.classes, choice.given
     if classes is not None and choice.composed and not (queries or "query_delta" in given):

@@ -139,7 +139,7 @@ def quote(**asked: Any) -> Quote:
     """Return the largest possible cost of a run of `aggregate`, and spend nothing.
 
     Use it before a run. `quote` takes the arguments of `aggregate`, and reads every row of the
-    votes. It refuses every mistake that `aggregate` would refuse before it draws anything.
+    votes. `quote` refuses every mistake that `aggregate` would refuse before it draws noise.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
         <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
@@ -201,7 +201,7 @@ def cost(
 
 @like(cost, "measure.compared")
 def compare(**asked: Any) -> Compared:
-    """Compare the costs of all mechanisms at one expected number of answers. SECRET.
+    """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
     All mechanisms are compared at the expected number of answers of the mechanism that you name.
     Every other mechanism uses those given parameters that it has, and defaults for its other
@@ -396,7 +396,7 @@ def release(
     unknown, so the report has no guarantee.
 
     Raises:
-        ParameterError: delta is smaller than what floating-point noise adds over all rounds.
+        ParameterError: delta is smaller than the error of floating-point noise in all rounds.
         SpentError: a sanitized ε was already drawn from one of the rounds, and `again` is False.
         UnreachableError: all runs together cost more than the `budget`.
         LedgerError: a ledger, a record or an external file is damaged, or the inputs do not fit
@@ -479,9 +479,9 @@ def verify(
 ) -> Verification:
     """Check a report: its schema, its numbers, and the hash of its labels.
 
-    Use it on a report that you received, or before you publish a report. It needs neither votes nor
-    ledger. From the settings in the report, it computes again every number that does not depend on
-    votes.
+    Use it on a report that you received, or before you publish a report. `verify` needs neither
+    votes nor ledger. From the settings in the report, `verify` computes again every number that
+    does not depend on votes.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
         >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
@@ -503,7 +503,7 @@ def explain(
 ) -> Explanation:
     """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
-    Use it before you publish a report, or to understand a report of somebody else. It first
+    Use it before you publish a report, or to understand a report of somebody else. `explain` first
     computes every number of the report again. If a number or sentence is false, the explanation
     only says so, and its `failed` names the checks that failed.
 

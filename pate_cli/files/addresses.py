@@ -1,8 +1,8 @@
 """Names of files, which are paths or addresses of stores, and how files are opened for reading.
 
-pyarrow opens files on object stores and distributed filesystems. It is imported only for such
-files, because the import takes a tenth of a second. This module also names outputs that the user
-did not name.
+pyarrow opens files on object stores and distributed filesystems. pyarrow is imported only for files
+on such stores or filesystems, because its import takes a tenth of a second. This module also names
+outputs that the user did not name.
 """
 
 from __future__ import annotations

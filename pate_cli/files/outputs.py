@@ -446,9 +446,9 @@ class Stream(Output):
 class StoredFile(Output):
     """A file on a pyarrow filesystem: an object store or a distributed filesystem.
 
-    A store keeps an object even if it is incomplete. So the draft first gets a hidden name beside
-    its place, and is moved in the end. If the process is killed, the draft may stay behind. A store
-    has no file modes, so secret files never go there.
+    A store keeps an object even if only a part of it was written. So the draft first gets a hidden
+    name in its folder, and gets its final name when it is complete. If the process is killed, the
+    draft may stay behind. A store has no file modes, so secret files never go there.
     """
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:

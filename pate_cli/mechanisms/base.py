@@ -615,8 +615,7 @@ class OneScoreMechanism(ScoredMechanism):
     def lone_answers(self, orders: Floats) -> Floats:
         """Compute the worst-case cost of an answer if a vote is added or removed, [orders], nats.
 
-        This cost is at most `worst_answer`, which is the result unless a subclass has a smaller
-        bound.
+        The result is `worst_answer`, unless a subclass has a smaller bound.
         """
         return self.worst_answer(orders)
 

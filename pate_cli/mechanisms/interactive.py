@@ -50,8 +50,9 @@ class InteractiveGNMax(ConfidentGNMax):
     intervals of v (accounting.threshold.cell_moments).
 
     The predictions are public, but the student was trained on labels of the same teachers. So the
-    cost of this round adds to the cost of earlier rounds. The sum of both costs is an ex-post
-    guarantee at one Rényi order that was fixed before the first label (THEORY.md, section 6).
+    cost of a round with a student is added to the costs of the earlier rounds. The sum of the costs
+    of all rounds is an ex-post guarantee at one Rényi order that was fixed before the first label
+    (THEORY.md, section 6).
 
     Attributes:
         confidence: γ in [0, 1], above which a student's probability is enough for the student's own

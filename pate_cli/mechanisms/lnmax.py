@@ -47,9 +47,9 @@ class LNMax(OneScoreMechanism):
 
     One answer is ε0-DP with ε0 = 2/b. The RDP cost of a query depends on the score ψ(Pr[the
     plurality loses]), where ψ is the quantile function of Lap(1). The score is computed exactly,
-    and one vote moves it by at most 2/b. The cost F is the largest cost of an ε0-DP answer with
-    this score (exact for two classes), or the worst case over all votes if this is smaller. The
-    theory is in accounting.laplace.
+    and one vote moves the score by at most 2/b. The cost F is the largest cost of an ε0-DP answer
+    with this score (exact for two classes), or the worst case over all votes if this is smaller.
+    The theory is in accounting.laplace.
 
     Attributes:
         laplace_scale: b > 0, the scale of the noise on each count (votes).
@@ -116,7 +116,8 @@ class LNMax(OneScoreMechanism):
     def loss_chance(self, counts: Histograms) -> Floats:
         """Return Pr[an answer is not the plurality] per query, [queries].
 
-        This probability is ψ⁻¹ of the score, where ψ⁻¹ is the distribution function of Lap(1).
+        The probability of another answer than the plurality is ψ⁻¹ of the score, where ψ⁻¹ is the
+        distribution function of Lap(1).
         """
         return laplace_cdf(self.scores(counts))
 

@@ -14,7 +14,7 @@ student (Algorithm 2). One teacher changes the score by at most 1. So the check 
 (λ, λ/(2σ1²))-RDP. GNMax with two classes and noise √2·σ1 is (λ, λ/(2σ1²))-RDP, too.
 
 **The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. The
-cost of this release by Theorem 23 is wrong, because Theorem 23 is false for most β.
+cost of the GNSS release by Theorem 23 is wrong, because Theorem 23 is false for most β.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def threshold_rdp(
 ) -> Floats:
     """Return the RDP cost of the threshold check, at most λ/(2σ1²).
 
-    This is the cost of Theorem 6 with √2·σ1 in place of σ.
+    The cost is computed by Theorem 6 with √2·σ1 in place of σ.
 
     Args:
         scores: score v of each query, [queries], in votes.

@@ -162,8 +162,8 @@ def sanitized(
 def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> ReleaseNoise:
     """Return β and σ_SS of each run as the paper chooses them: β is 0.01·percent/λ.
 
-    For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. This σ_SS minimises λe^{2β}/σ² + 2σ·SS, which is
-    the part of the mean plus two standard deviations that depends on σ_SS.
+    For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. The best σ_SS is the σ that minimises λe^{2β}/σ²
+    + 2σ·SS, the part of the mean plus two standard deviations of the released ε that depends on σ.
     """
     betas = tuple(percent * _STEP / order for percent in percents)
     sigmas = []
@@ -189,8 +189,9 @@ def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
 def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseNoise:
     """Return β and σ_SS of one run as the paper chooses them, after looking at the votes.
 
-    The function tries every multiple of 0.01/λ below 1/(2λ) as β, each with its best σ_SS. It
-    returns the pair with the smallest mean plus two standard deviations of the released ε.
+    The function tries every multiple of 0.01/λ below 1/(2λ) as β, each with its best σ_SS. The
+    function returns the β and σ_SS with the smallest mean plus two standard deviations of the
+    released ε.
     """
 
     def published(noise: ReleaseNoise) -> float:

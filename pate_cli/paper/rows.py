@@ -1,7 +1,8 @@
 """The rows of Tables 1 and 2 as the paper prints them, and similar rows for other votes.
 
 The printed figures, and the votes and parameters that they were computed from, are in the file
-printed_tables.json. The keys in this file are the attributes of the classes of this module.
+printed_tables.json. The keys in printed_tables.json are the attributes of the classes of this
+module.
 """
 
 from __future__ import annotations

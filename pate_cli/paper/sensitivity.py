@@ -475,8 +475,8 @@ def gnmax_local_sensitivity(
     the histogram of a query (Theorems 20 and 24). If all votes of the losing classes have been
     moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. The
     figures that the paper prints were also computed with the plateau. Lines 19–22 of Algorithm 4
-    use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. With either number, the sum
-    is a β-smooth upper bound.
+    use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. The sum is a β-smooth upper
+    bound with the plateau, and also with this smaller number.
 
     Args:
         counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.

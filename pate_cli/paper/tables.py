@@ -61,7 +61,7 @@ class RowResult:
         status: whether the row was computed, or why not. If the status is `INVALID`, because a
             condition of the paper is not met, the row may still have figures that do not depend on
             this condition.
-        lines: the cells of its lines in the table, without the name of the data.
+        lines: the cells of the lines of this row in the table, without the name of the data.
         data: the unrounded figures, ready for JSON, or the reason why there are none.
         notes: remarks for the reader.
     """
@@ -77,7 +77,7 @@ Compute: TypeAlias = Callable[[TableRow, Sequence[Asked]], RowResult]
 
 
 def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: int) -> RowResult:
-    """Return the result of a row; if files are absent or damaged, the reason why it has no figures.
+    """Return the result of a row, or the reason why the row has no figures.
 
     Args:
         row: a row of a table of the paper, or of the table of the sample votes.
@@ -216,7 +216,7 @@ def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
 
 
 def best_epsilon(cost: Floats, orders: Sequence[float], delta: float) -> tuple[float, float]:
-    """Return the smallest ε of an RDP cost at several orders, and its order."""
+    """Return the smallest ε of an RDP cost over several orders, and the order that gives it."""
     every = to_epsilon(cost, orders=orders, delta=delta)
     best = int(every.argmin())
     return float(every[best]), orders[best]

@@ -204,7 +204,8 @@ class VoteCost(Result):
         steps: the RDP cost by step of the mechanism, [orders] each, nats. If teachers vote on few
             queries, it is the cost of the costliest queries only.
         by_orders: ε at each order, [orders], nats.
-        queries: every query with its cost at the best order, in the columns of `queries_at`.
+        queries: every query with its cost at the best order, in the columns that `queries_at`
+            describes.
         worst_case: the worst-case ε of the labels, if no sanitized ε is released.
         target: the result of `measure_target`; None without a target.
         costliest_queries: how many queries count if teachers vote on few queries; else None.
@@ -456,7 +457,7 @@ def measure_target(
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def known(at: TargetPlan) -> QueryCosts:
-        """Return the costs at the orders of a target."""
+        """Return the costs of the votes at the orders that a target needs."""
         orders = coin_orders(plan.bound, mechanism, at.orders)
         costs = np.stack([by_state(order) for order in orders.tolist()])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
@@ -582,9 +583,9 @@ def compare_at(
         A mapping. `queries` is the number of rows that must be asked. `expected_answers` is the
         expected number of answers on these rows. It is smaller than the wanted number if the file
         has too few rows. `agreement` is the expected share of answers that equal the plurality.
-        `epsilon` is ε for these votes at `order`; both are None if the mechanism has no such ε.
-        `data_independent` is the worst-case ε with the wanted number of answers, rounded up, as the
-        cap on answers. `note` has remarks for the reader.
+        `epsilon` is ε for these votes at `order`; both are None if the mechanism has no ε that
+        depends on the votes. `data_independent` is the worst-case ε with the wanted number of
+        answers, rounded up, as the cap on answers. `note` has remarks for the reader.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -623,9 +624,9 @@ def compare_at(
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
     """Return answers and costs of each query, [numbers, queries].
 
-    The first number is the probability of an answer, and the second the probability of an answer
-    that is the plurality. If the mechanism has RDP costs, all further numbers are its RDP costs at
-    the orders `TIGHT_ORDERS`, in nats.
+    The first number is the probability of an answer. The second number is the probability of an
+    answer that is the plurality. If the mechanism has RDP costs, all further numbers are its RDP
+    costs at the orders `TIGHT_ORDERS`, in nats.
     """
     answer = mechanism.answer_chance(counts)
     if not isinstance(mechanism, ScoredMechanism):  # such mechanisms answer with the plurality only

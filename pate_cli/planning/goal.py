@@ -393,7 +393,7 @@ class _Costs:
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
-        """Return the largest caps on answers that ε allows, [rows]; below 1 if ε allows none."""
+        """Return the largest caps on answers that ε allows, [rows]; below 1 for no answer."""
         paid = np.minimum(rows, self.most)
         room = epsilon - self.conversion - np.multiply.outer(paid, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)

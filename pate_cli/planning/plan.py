@@ -2,7 +2,7 @@
 
 A plan meets its goal if a run at the middle level of agreement is expected to give enough answers
 and passes the release test nine times in ten. An expected number of answers is multiplied by the
-pass probability. The public rule chooses the settings (`rule`), and the forecast is the one that a
+pass probability. The public rule chooses the settings (`rule`). The plan uses the forecast that a
 run makes before it starts (`forecast`). So a plan agrees with the run whose command it prints.
 """
 
@@ -69,7 +69,7 @@ class Question:
         queries: how many queries there are to ask; None for any number.
         labels: how many labels a query has; each label is asked as a row of two classes.
         delta: δ in (0, 1).
-        levels: mean probabilities that a teacher is right, ascending; None for the whole range.
+        levels: mean probabilities that a teacher is right, ascending; None for the default levels.
         weights: the number of votes of each teacher; empty if each teacher has one vote.
         teachers_per_record: k, the largest number of votes on a row that one record changes.
         training: how private the training of each teacher was; None if this is unknown.
@@ -214,7 +214,7 @@ class Question:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """The plan of a run before there are votes. Public, because it uses made-up teachers only.
+    """The plan of a run before there are votes. The plan is public, because no votes are used.
 
     Attributes:
         question: the facts as they were given.

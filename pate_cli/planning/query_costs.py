@@ -1,17 +1,18 @@
 """RDP costs of queries by distance, and the probability that a run passes its release test.
 
 The release test adds up the costs of the rows of a run at a few orders λ, for each distance d. The
-cost of a row at distance d is its largest cost if d records change. The sums over all rows of a run
-are the profile u_d, and the test passes with a probability p(u) (`accounting.tested_budget`). A
-forecast needs the mean of p(u) over the vote files that a vote model may give.
+cost of a row at distance d is its largest cost if d records change. The profile u_d is the sum of
+the costs at distance d over all rows of a run. The release test passes with a probability p(u) that
+depends on the profile u (`accounting.tested_budget`). A forecast needs the mean of p(u) over the
+vote files that a vote model may give.
 
 *Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A
 made-up run draws its rows independently from the rows of an ensemble, by their weights. The costs
 of a row at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs
 at a middle order and a small distance. The profile is assumed to be a linear function of R. The
-first three moments of R are known, and the expansion of Cornish and Fisher turns a normal number
-into a number with about these moments. So the mean of p is an integral over a normal number. The
-result is within .01 or .02 of the mean over made-up runs.
+first three moments of R are known. The expansion of Cornish and Fisher turns a normal number into a
+number with about the moments of R. So the mean of p is an integral over a normal number. The result
+is within .01 or .02 of the mean over made-up runs.
 
 *Approximate costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
 largest classes, and it then costs about as much as if no other class existed. So a query becomes a
@@ -28,9 +29,9 @@ One changed vote adds 1 to a count, subtracts 1 from a count, or moves 1 from on
 to the other. If d votes change, the pair (x, y) can become any pair of a hexagon around (x, y). The
 cost of a query at distance d is the largest cost of all pairs that it can become if d votes change.
 For each choice of settings, the costs of all pairs on a grid are stored in a table, which takes a
-few milliseconds. With 30 teachers or more, the sum over queries is within 5% of the cost that the
-accountant computes. The worst-case cost is estimated by the worst pair, for which the threshold and
-the argmax each change in the worst direction.
+few milliseconds. With 30 teachers or more, the sum of the approximate costs of all queries is
+within 5% of the cost that the accountant computes. The worst-case cost is estimated by the worst
+pair, for which the threshold and the argmax each change in the worst direction.
 
 *Which costs are used.* `quick_costs` returns approximate costs times a correction that is known
 beforehand. Searches use `quick_costs`. The public rule also uses `quick_costs` when it chooses the
@@ -200,7 +201,7 @@ def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Flo
 def _log_test(settings: Tuning, record: int, counts: Floats) -> Floats:
     """Return log probabilities that a largest count passes the threshold, and that it fails.
 
-    The result has the shape [2, ...]. Without a threshold, every count passes.
+    The result has the shape [2, ...]. Without a threshold, every count passes with probability 1.
 
     Args:
         settings: the settings of the run.
@@ -308,8 +309,8 @@ class QueryCosts:
 
         Args:
             target: ε, δ and the cost of a failed release test.
-            rows: numbers of rows, [rows]. If the votes are a file, a run of n rows asks the first n
-                rows of the file.
+            rows: the numbers of rows of several runs, [rows]. If the votes are a file, a run of n
+                rows asks the first n rows of the file.
             ceiling: worst-case cost of each number of rows, [rows, orders], nats. `ceiling` is
                 needed if a cap on answers makes the worst-case cost smaller than the number of rows
                 times `worst`.
@@ -565,8 +566,8 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     The first number counts histograms, the second counts distances at every order except the middle
     order, and the third counts distances at the middle order. If the second number is 0, all orders
     use the cost ratios of the middle order. Time grows with the square of the number of distances.
-    With few votes, more distances are worth their time, because one vote is then a large part of
-    all votes.
+    With few votes, exact costs at more distances are worth the time, because one vote is then a
+    large part of all votes.
     """
     many, number = votes.most_votes > _MANY_TEACHERS, 120 if votes.is_file else 60
     if not rough:

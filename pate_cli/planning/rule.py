@@ -7,8 +7,8 @@ requires that 88% of the answers equal the plurality. The rule also requires tha
 level of agreement are likely to pass the release test. If not even a run of one row is likely to
 pass, the result says so.
 
-For each choice of settings, the rule takes the number of rows with the most expected answers. It
-computes costs for a few numbers of rows, and interpolates the pass probability between them.
+For each choice of settings, the rule takes the number of rows with the most expected answers. The
+rule computes costs for a few numbers of rows, and interpolates the pass probability between them.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def choose(
 
 
 def rows_for(goal: TestedTarget, mechanism: ScoredMechanism) -> Candidate:
-    """Return the best number of rows for a mechanism whose settings do not change.
+    """Return a candidate with the best number of rows for a mechanism with fixed settings.
 
     Args:
         goal: the goal, made by `public_goal` for made-up votes with the numbers of teachers and

@@ -29,9 +29,9 @@ the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth
 the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows. The
 number of rows in turn changes the best β and σ_SS. So `tune` computes the number of rows and the
 best parameters alternately, a few times. Costs are computed on a grid to which histograms are
-rounded (`accounting.score_grid`). During the search the grid is coarse, and the order is the best
-order so far. At the end of the search, exact costs are computed on the fine grid of histograms that
-a run uses.
+rounded (`accounting.score_grid`). During the search, costs are computed on a coarse grid, at the
+best Rényi order so far. At the end of the search, exact costs are computed on the fine grid of
+histograms that a run uses.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ class SanitizedVotes(Pricing):
         )
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Return the candidate of some settings by costs at one order, on the coarse grid."""
+        """Return a candidate for some settings, from costs at one order on the coarse grid."""
         goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
         mechanism, available = few.mechanism(settings), self.votes.rows
         priced = _Priced(mechanism, few.counts, order, QUICK, available)

@@ -199,8 +199,8 @@ def least(
 def most_rows(passes: Callable[[int], bool], *, available: int, start: int = 1) -> int:
     """Return the largest number of rows that meets a condition, at most `available`; 0 if none.
 
-    The result is about .2% smaller than the exact number at most. If a number of rows does not meet
-    the condition, larger numbers must not meet it, either.
+    The result may be smaller than the exact number, by .2% at most. If a number of rows does not
+    meet the condition, larger numbers must not meet it, either.
 
     Args:
         passes: returns whether a number of rows meets the condition.
@@ -429,7 +429,7 @@ class Search:
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
         """Return the settings that differ by one step in one or two parameters, with their moves.
 
-        The last move is tried again, twice as far.
+        The result also has the settings after twice the last move.
         """
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights

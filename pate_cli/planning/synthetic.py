@@ -192,7 +192,7 @@ def _numbers(text: str) -> dict[str, Any]:
         name, given, value = (piece.strip() for piece in part.partition("="))
         if not given or name not in _FIELDS or name in found:
             raise UsageError(
-                f"`synthetic` takes each of {', '.join(_FIELDS)} once, as name=value, got {part!r}"
+                f"`synthetic`: give each of {', '.join(_FIELDS)} once, as name=value, not {part!r}"
             )
         try:
             found[name] = _FIELDS[name](value)

@@ -134,7 +134,7 @@ class VoteModel:
 
     @property
     def usual_votes(self) -> int:
-        """Return the number of votes that good thresholds are near.
+        """Return a number of votes such that good thresholds are near this number.
 
         The result is τ, or the largest count of all rows if teachers vote on few queries.
         """
@@ -149,7 +149,7 @@ class VoteModel:
 
     @property
     def row_weights(self) -> Floats:
-        """Return the weight of each row, [ensembles, rows]; each ensemble has the sum 1."""
+        """Return the weights of the rows in each ensemble, [ensembles, rows], with the sum 1."""
         if self.weights is None:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
@@ -277,7 +277,7 @@ def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
 
     Args:
         counts: votes, [rows, classes].
-        labels: the class of each row, [rows].
+        labels: the class of each row whose probability is computed, [rows].
         sigma: the standard deviation of the noise on each count, in votes.
     """
     own = np.take_along_axis(counts, labels[:, None], axis=1)

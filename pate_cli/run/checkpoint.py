@@ -3,8 +3,8 @@
 All noise follows from the key of the run (`core.noise`). So a run that is started again with the
 same key gives the same labels and the same report, and nothing is drawn, published or charged
 twice. The folder also has the labels of finished rows, so that they need not be drawn again.
-Anybody who reads the folder knows the noise. Therefore only its owner may read the folder, and it
-is removed when the run has ended.
+Anybody who can read the folder can compute the noise of the run. Therefore only the owner may read
+the folder, and the folder is removed when the run has ended.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Drawn:
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
-        """Return these labels, but NO_LABEL on all rows after `left` answers of the teachers."""
+        """Return the labels, with NO_LABEL on all rows after the first `left` teacher answers."""
         if self.answers < left:
             return self
         answered = self.sources == _TEACHERS
@@ -147,8 +147,8 @@ def run(
 
     All rows that are asked are charged, even rows that come after the cap and so get no label. If
     charges stopped at the cap, their number would depend on the votes, and the RDP cost would not
-    be valid. Rows that are not asked only have their ids in the output. If the release test fails,
-    no label is drawn.
+    be valid. In the output, rows that are not asked have an id, but no label. If the release test
+    fails, no label is drawn.
 
     Args:
         rows: the rows that are asked.
@@ -157,7 +157,8 @@ def run(
         settings: the settings of the run.
         key: the key from which all noise follows.
         into: takes the labels; it must not publish them before this function returns.
-        checkpoint: stores what is drawn until the run has ended; None without a checkpoint.
+        checkpoint: stores the labels of finished ranges until the run has ended; None without a
+            checkpoint.
 
     Returns:
         The facts of the report, and the ledger. The facts do not include the name of the run, its
@@ -204,7 +205,7 @@ class LedgerAccount:
     """Collects the RDP costs of rows at the Rényi order of a plan, for a ledger. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan, few: Few = None) -> None:
-        """Start without rows; `plan` and `few` must be fixed before any vote is seen.
+        """Start an account without rows; `plan` and `few` must be fixed before any vote is seen.
 
         `few` is the limit on the votes of each teacher; None if there is no limit.
         """
@@ -217,7 +218,7 @@ class LedgerAccount:
 
     @property
     def keep(self) -> Keep:
-        """Return the function that extracts from the histograms of a batch what `add` needs."""
+        """Return a function of the histograms of a batch, whose result `add` takes as argument."""
         return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:

@@ -169,7 +169,7 @@ def publishing(
 ) -> Iterator[Publication]:
     """Reserve the outputs, which `Publication.publish` later puts in place.
 
-    If `into` is a Publication, it is yielded unchanged, and whoever made it must close its outputs.
+    If `into` is a Publication, it is yielded unchanged, and the caller must close its outputs.
 
     Args:
         into: where the labels go.

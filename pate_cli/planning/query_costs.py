@@ -11,8 +11,8 @@ made-up run draws its rows independently from the rows of an ensemble, by their 
 of a row at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs
 at a middle order and a small distance. The profile is assumed to be a linear function of R. The
 first three moments of R are known. The expansion of Cornish and Fisher turns a normal number into a
-number with about the moments of R. So the mean of p is an integral over a normal number. The result
-is within .01 or .02 of the mean over made-up runs.
+number with about the moments of R. So the mean of p is an integral over a normal number. This
+integral differs from the mean of p over made-up runs by .01 or .02 at most.
 
 *Approximate costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
 largest classes, and it then costs about as much as if no other class existed. So a query becomes a

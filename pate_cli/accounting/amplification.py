@@ -45,8 +45,8 @@ def release_epsilon(
         delta, teacher_epsilon, teacher_delta: as in `record_epsilon`.
 
     Returns:
-        The largest ε with x ≥ ε, rounded down. It is infinite if p ≤ δ, because any release is then
-        (ε', δ)-DP per record.
+        The largest ε with x ≥ ε, rounded down. The result is infinite if p ≤ δ, because any release
+        is then (ε', δ)-DP per record.
     """
     at, reached = record_epsilon, teacher_delta
     if at < teacher_epsilon:  # (e^{ε0} − e^{ε'})/(1 + e^{ε0}), without overflow

@@ -135,7 +135,7 @@ class Tally:
 
     @classmethod
     def with_places(cls, cells: Ints) -> tuple[Tally, Ints]:
-        """Return the tally, and the index of the cell of each query in the tally, [queries]."""
+        """Count the queries in each cell; also return the index of each query's cell, [queries]."""
         if not len(cells):
             return cls.of(cells), np.zeros(0, dtype=np.int64)
         keys, cells_of = _keyed(cells)
@@ -183,7 +183,7 @@ class TallySum:
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
-    """Return a number for each cell, sorted as cells are, and a function from numbers to cells.
+    """Return a number for each cell, in the order of cells, and a function from numbers to cells.
 
     Numbers are sorted faster than cells.
     """
@@ -272,7 +272,7 @@ class CostTable(ABC):
     @property
     @abstractmethod
     def rows_per_block(self) -> int:
-        """The number of rows in each block, over which sensitivities are maxima."""
+        """The number of rows in each block of cells; sensitivities are maxima over blocks."""
 
     @abstractmethod
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
@@ -378,7 +378,7 @@ class ScoreTable(CostTable):
 
     Attributes:
         bound: returns the cost F at scores, [scores], nats. F may decrease slightly, because a
-            search computes it; the running maximum repairs this.
+            search computes it; a running maximum makes F̃ non-decreasing.
         cap: returns the largest cost of any score, nats.
     """
 

@@ -8,7 +8,7 @@ is impossible. The cost is exact. Near T the cost of the test is about 2/π of t
 and far from T the cost is much less.
 
 **A whole Confident query** is the test, followed by an argmax if the test passes. The output of the
-query is "no answer" or a label. By the chain rule, in which the cost of the test is exact, the RDP
+query is "no answer" or a label. The chain rule with the exact cost of the test shows that the RDP
 cost of the query is at most
 
   ρ = max over v' = v ± 1 and both directions of

@@ -8,8 +8,8 @@ steps for the same votes; test and argmax are then called *tied*. The proof is i
 
 **One query and one ordered pair of classes.** Let a vote move from class a to class b. Let x = n_a,
 y = n_b, let r be the largest count of the other classes, and C their largest noisy count. With v =
-max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and the h of
-`best_of_others`,
+max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' = Φ((v' − T)/σ1), and the h that
+`best_of_others` defines,
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
@@ -140,8 +140,8 @@ class _Test:
         """Return a bound on the excess moment of a query, computed separately for test and argmax.
 
         Args:
-            own: the larger count that a vote changes, [cases].
-            top: the largest count of its row, [cases].
+            own: the larger of the counts that a vote changes, [cases].
+            top: the largest count of the row of the case, [cases].
             moment: the excess moment of the argmax, [cases, distances].
         """
         distances = np.arange(moment.shape[1])
@@ -394,7 +394,7 @@ class _Reach:
 
 @dataclass(frozen=True, eq=False)
 class _TiedQuery:
-    """Everything about a query that is the same for all rows; public.
+    """The tables and settings that all queries use; public.
 
     Attributes:
         lattice: the lattice of counts and of C.

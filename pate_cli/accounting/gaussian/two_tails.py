@@ -17,8 +17,8 @@ probabilities q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² 
   Q = Φ(z1 − μ) + Φ(z2 + μ),     F = min(log J / c, λ/σ²).
 
 The bound F replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Learning with
-PATE" (ICLR 2018). F needs none of the conditions of the theorem, and is about 2.4 times smaller on
-real votes.
+PATE" (ICLR 2018). F needs none of the conditions of Theorem 6, and on real votes F is about 2.4
+times smaller than the bound of Theorem 6.
 """
 
 from __future__ import annotations
@@ -217,9 +217,9 @@ def _climbed(
 ) -> Floats:
     """Return lower bounds on local maxima of many functions, by probes at vertices of parabolas.
 
-    If the vertices do not make the longer of the two intervals between the points x shorter, this
-    interval is cut by golden section (Chandrupatla, An efficient quadratic fit-sectioning algorithm
-    for minimization without derivatives, 1998).
+    Three points x enclose each maximum. If the vertices of parabolas do not shorten the longer of
+    the two intervals between these points, golden section cuts the longer interval (Chandrupatla,
+    An efficient quadratic fit-sectioning algorithm for minimization without derivatives, 1998).
 
     Args:
         at: evaluates the functions with the given indices at the given points.
@@ -297,9 +297,9 @@ def two_tail_rdp_directions(
 def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False) -> Floats:
     """Return the two-tail bound F(z) on the RDP cost of a noisy argmax, for both directions.
 
-    The result is [orders, *z.shape], in nats. It is non-decreasing in z, up to the relative error
-    RELATIVE_SLACK of the search. With `rough` the result is a faster approximation for comparing
-    settings, and no bound.
+    The result is [orders, *z.shape], in nats. The result is non-decreasing in z, up to the relative
+    error RELATIVE_SLACK of the search. With `rough` the result is not an upper bound, but a faster
+    approximation to compare settings.
     """
     probes = _FEW_PROBES if rough else _PROBES
     sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)

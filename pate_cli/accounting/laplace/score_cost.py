@@ -8,8 +8,8 @@ there is a kernel κ_i(x) with P_i = Σ_x κ_i(x) p(x) and Q_i = Σ_x κ_i(x) q'
 plurality of n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = Σ κ q'.
 
 **The bound** in the forward direction (D_λ(P ‖ Q)). a^λ b^{1−λ} is jointly convex and homogeneous
-in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ q'(x)^{1−λ}. With this inequality for all i except
-i*,
+in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ q'(x)^{1−λ}. The sum of these inequalities over
+all i except i* gives
 
   Σ_i P_i^λ Q_i^{1−λ} ≤ J(κ) = (1−q)^λ (1−Q)^{1−λ} + Σ_x κ(x) p(x)^λ q'(x)^{1−λ}.
 
@@ -33,8 +33,8 @@ at most Σ Δ p^λ q'^{1−λ}, so J(κ) ≤ J(κ'). Hence F at an upper bound o
 cost, and F(q) ≤ F(1), the divergence of randomised response, which is the worst ε0-DP mechanism.
 
 F replaces Theorem 3 of "Semi-supervised Knowledge Transfer" (ICLR 2017), which only bounds the
-forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3, by any
-factor if b is small enough (467-fold at b = 0.3).
+forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3. The
+factor is 467 at b = 0.3, and grows without limit as b falls.
 
 **Within a cell of scores** (`cell_bounds`) the cost can only rise by a bounded amount. The notation
 is that of `accounting.gaussian.cone_excess`: each outcome i has g_i = log P_i at scores z, r_i =
@@ -75,10 +75,10 @@ Then F(g) = W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
 
 If the classes are exchanged, u becomes −u − ε0, and the directions are exchanged. So W(u*) is the
 supremum, over all real u, of the divergence in one direction. The code bounds the divergence cell
-by cell, on one axis, for −ε0 − G ≤ u ≤ G. For all other u the smaller count wins with probability
-at most q = q(G), and the excess moment is at most q χ(ε0) + χ(d) with d = q(1 − e^{−ε0})/(1 − q),
-where χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not
-proven.
+by cell, on one axis, for −ε0 − G ≤ u ≤ G. For u outside this interval the smaller count wins with
+probability at most q = q(G), and the excess moment is at most q χ(ε0) + χ(d) with d = q(1 −
+e^{−ε0})/(1 − q), where χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed,
+but is not proven.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayL
 def laplace_max_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
     """Return the bound F on the RDP cost of a Laplace noisy argmax, for both directions.
 
-    The result is [orders, *score.shape], in nats. It is non-decreasing in the score, up to rounding
+    The result is [orders, *score.shape], in nats. F is non-decreasing in the score, up to rounding
     errors. Arguments are those of `laplace_max_rdp_directions`.
     """
     return np.maximum(*laplace_max_rdp_directions(score, scale=scale, orders=orders))

@@ -63,7 +63,7 @@ DIGITS: Final = 12
 
 @dataclass(frozen=True)
 class Rows:
-    """Queries to a mechanism whose cost is a curve: k1 = `queries`, k2 = `max_answers`.
+    """Queries to a mechanism with an RDP curve: k1 = `queries`, k2 = `max_answers`.
 
     `few` is the limit on the number of queries that one teacher votes on; None without a limit.
     """
@@ -146,7 +146,7 @@ class Cost:
 
     Attributes:
         delta: δ at which curves are converted, in (0, 1); 0 if no part states a δ.
-        rows: queries whose cost is a curve.
+        rows: queries to mechanisms with an RDP curve.
         draws: plans of the sanitized values that were drawn.
         stated: costs that others state, added at every order; an (ε, δ) counts as randomised
             response.
@@ -405,9 +405,9 @@ class Cost:
 class _Curve:
     """RDP curve of a cost, computed at few orders, because each order takes time.
 
-    The ε from any order is an upper bound. Costs of labels grow about linearly with the order, so
-    each computed cost shows where the best order is. A poor guess of the best order makes ε
-    larger than necessary, and has no other effect.
+    The ε from any order is an upper bound. The cost of labels grows about linearly with the order,
+    so that the best order can be guessed from the cost at one order. A poor guess of the best order
+    makes ε larger than necessary, and has no other effect.
     """
 
     def __init__(self, cost: Cost) -> None:
@@ -469,7 +469,7 @@ def _delta_sum(deltas: Iterable[float]) -> float:
     delta = significant_up(decimal_sum(deltas))
     if delta >= 1.0:
         raise ParameterError(
-            f"the deltas of all parts add up to {delta:g}, and a delta of 1 or more protects nobody"
+            f"all deltas add up to {delta:g}, and a delta of 1 or more protects nobody"
         )
     return delta
 

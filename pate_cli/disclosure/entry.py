@@ -520,7 +520,8 @@ def _fingerprint(path: Path) -> str:
 class Entry:
     """The entry of one run in its record; without a record, nothing is written.
 
-    If the run ends before the record has its outcome, it stays pending, and its full cost counts.
+    If the run ends before the record has its outcome, the run stays pending in the record, and its
+    full cost counts.
     """
 
     def __init__(
@@ -597,8 +598,8 @@ class Entry:
     def standing(self, *, until_read: bool) -> Iterator[None]:
         """Add a note to any error that ends the block: the record has the cost of the run.
 
-        With `until_read`, the run is removed from the record if its file turns out to contain no
-        votes, because nobody can have learnt anything from the run.
+        With `until_read`, the run is removed from the record if the file of votes turns out to
+        contain no votes, because nobody can have learnt anything from the run.
         """
         try:
             yield

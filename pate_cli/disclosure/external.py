@@ -84,7 +84,7 @@ class Stated:
 
     Raises:
         LedgerError: there is neither a curve nor a pair, or both.
-        ParameterError: a number is out of range, or the pair gives no bound for a replacement.
+        ParameterError: a number is out of range, or the δ for one replaced record is 1 or more.
     """
 
     adjacency: Adjacency

@@ -171,8 +171,8 @@ def draw_cost(found: Any, axes: Any = None) -> Any:
 def draw_sensitivity(found: Any, axes: Any = None) -> Any:
     """Draw local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
 
-    SS_β is the smooth sensitivity. If the largest cost within each distance is known, it is drawn,
-    too. `found` is a Sensitivity.
+    SS_β is the smooth sensitivity. The picture also shows the largest cost within each distance, if
+    it is known. `found` is a Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]

@@ -84,8 +84,8 @@ class Budget:
       convert this cost to an ε, and the other half for runs whose cost is an (ε, δ) without an RDP
       curve.
 
-    The full cost of a run in progress counts. After a failed release test, plain sums count the
-    actual cost of the run, and a Rényi filter counts the full cost of the run.
+    A run that has not ended counts with its full cost. After a failed release test, plain sums
+    count the actual cost of the run, and a Rényi filter counts the full cost of the run.
 
     Attributes:
         epsilon: the largest ε of all runs together, nats, above 0.
@@ -125,7 +125,8 @@ class Budget:
     ) -> list[tuple[float, float]]:
         """Return totals by the rule of the budget: (ε, δ) of no run, of the first run, and so on.
 
-        A filter turns even an RDP cost of 0 into an ε above 0 and half of the budget's δ.
+        With a Rényi filter, even no run at all has an ε above 0 and half of the budget's δ, because
+        converting an RDP cost adds to ε and uses half of δ.
 
         Args:
             runs: the runs in order.
@@ -378,7 +379,8 @@ class Spent(Figure):
     """All runs of a record, and their total cost; `epsilon` assumes runs chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: plain sums, valid even if later runs depend on earlier results.
+        sum_epsilon, sum_delta: the sums of the ε's and of the δ's of all runs, valid even if later
+            runs depend on earlier results.
         record_epsilon: the ε of all runs for one training record, at `delta`, nats; None unless
             every run states how private the teachers' training was.
         runs: the runs in order, without the fields that only ledgers and records contain.

@@ -126,7 +126,7 @@ class ReleasePlan:
 
     @property
     def overhead(self) -> float:
-        """Return the ε that draw and conversion add to the RDP cost of the labels, nats."""
+        """Return the ε that the draw and the conversion add to the RDP cost of labels, nats."""
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
@@ -155,7 +155,8 @@ class StopRule:
     Attributes:
         epsilon, delta: the worst-case cost of all answers of the session; ε in nats.
         asks: N ≥ 1, how many queries the session may ask even if all are answered.
-        beyond: the rule for more than N queries if few are answered; None if N is the most.
+        beyond: the rule that allows more than N queries if few are answered; None if no session may
+            ask more than N queries.
     """
 
     epsilon: float

@@ -145,11 +145,11 @@ class Cost:
     settings.
 
     Attributes:
-        delta: δ at which curves are converted, in (0, 1); 0 if no part states a δ.
+        delta: δ at which curves are converted, in (0, 1); 0 if no δ is stated.
         rows: queries to mechanisms with an RDP curve.
         draws: plans of the sanitized values that were drawn.
-        stated: costs that others state, added at every order; an (ε, δ) counts as randomised
-            response.
+        stated: costs that others state. Their RDP costs are added at every order; an (ε, δ) counts
+            as randomised response.
         pairs: costs of which only one (ε, δ) is known, and no RDP curve.
     """
 

@@ -164,8 +164,8 @@ class RecordPlace:
 
         Args:
             told: the file of the record that the user named; None if the user named none.
-            known: other files that may be records of these teachers; if there is no record yet and
-                the user named none, the new record is the first of these files.
+            known: other files that may be records of these teachers. If there is no record yet, and
+                the user named none, the first of these files becomes the new record.
             keys: fingerprints of the votes. SECRET.
             votes: the name of the file, folder or pattern of files with the votes, without its
                 path; None if the votes came from memory or standard input.
@@ -298,7 +298,7 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
 
 
 def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | None) -> Path | None:
-    """Return the file of the record that `record` or `ensemble` names; None if neither does.
+    """Return the file of the record that `record` or `ensemble` names; None if no file is named.
 
     Raises:
         ParameterError: `record` is no path.
@@ -614,7 +614,7 @@ class Entry:
         If the record already has an outcome of this run, this first outcome stays.
 
         Raises:
-            OutputError: the record cannot be written; the run stays pending in it.
+            OutputError: the record cannot be written; the run stays pending in the record.
         """
         file = self._place.file
         self._run = self._run and replace(self._run, outcome=outcome, answers=answers)
@@ -629,7 +629,7 @@ class Entry:
 
     @property
     def record(self) -> SpendRecord:
-        """Return all runs: of the record as it was last read, those in `beside`, and this run."""
+        """Return the runs of the record as it was last read, the runs in `beside`, and this run."""
         own = () if self._run is None else (self._run,)
         return self._place.record | self._beside | SpendRecord(own)
 

@@ -119,7 +119,10 @@ class Stated:
 
     @property
     def twice(self) -> bool:
-        """Return whether a replaced record counts as two steps of this adjacency."""
+        """Return whether a replaced record is charged as two steps.
+
+        A replaced record is charged as two steps for every adjacency except `replace-one`.
+        """
         return self.adjacency is not Adjacency.REPLACE_ONE
 
     @cached_property

@@ -64,7 +64,7 @@ def stated(done: Round) -> Round:
 
 
 def run_of(facts: ReportFacts) -> Run:
-    """Return the run that a report describes, as a record has it: a round, or a draw from ledgers.
+    """Return the run that a report describes, in the form in which a record contains runs.
 
     Raises:
         ReportError: the report covers several rounds, and nothing was drawn from them.

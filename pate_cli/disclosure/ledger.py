@@ -1,4 +1,4 @@
-"""The ledger has the exact costs of runs on their votes; `sanitized_epsilon` makes an ε from it.
+"""A ledger has the exact costs of runs; `sanitized_epsilon` makes a public ε from a ledger.
 
 A ledger is SECRET. The RDP costs and sensitivities in a ledger depend on the votes, so publishing
 them would cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
@@ -227,10 +227,10 @@ def sanitized_epsilon(
 ) -> float:
     """Draw the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
-    The value at the plan's order is f + SS_β·(κ + σN), converted to an ε. Here f is the RDP cost of
-    the votes, SS_β its smooth sensitivity, κ the plan's shift, and N a standard normal number
-    (accounting.sensitivity). Every call is a draw that must be charged, even if its value is not
-    published, because choosing between two draws reveals more than one draw.
+    The drawn value at the plan's order is f + SS_β·(κ + σN), converted to an ε. Here f is the RDP
+    cost of the votes, SS_β its smooth sensitivity, κ the plan's shift, and N a standard normal
+    number (accounting.sensitivity). Every call is a draw that must be charged, even if its value is
+    not published, because choosing between two draws reveals more than one draw.
 
     Args:
         ledger: the costs of all rounds.

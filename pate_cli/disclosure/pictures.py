@@ -215,7 +215,7 @@ def draw_report(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes: Any = None) -> Any:
-    """Draw the cost of each run of a record, and the total cost up to this run; public.
+    """Draw the cost of each run of a record, and the total cost up to each run; public.
 
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.

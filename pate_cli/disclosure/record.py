@@ -59,7 +59,7 @@ class SpendRecord:
             raise LedgerError("the record contains a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
-        """Return the runs of this record that another record has under none of their names."""
+        """Return the runs of this record that another record does not contain under any name."""
         known = {name for run in other.runs for name in run.names}
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
@@ -112,7 +112,7 @@ class Sighting:
     Attributes:
         record: the absolute path of the file of the record.
         lines: the number of events in the record.
-        chain: the hash of all events.
+        chain: the hash of all events in the record.
         ensemble: the ensemble of the votes that used the record; None without an ensemble.
     """
 
@@ -128,8 +128,8 @@ class RecordFile:
     Attributes:
         name: the name of the file in messages.
         path: the path of the file, with links resolved.
-        goes_on_in: the record that took over the runs: a name in the same folder, or a path; None
-            if this record accepts runs itself.
+        goes_on_in: the name or path of the record that took over the runs of this record; None if
+            this record accepts runs itself.
         keys: fingerprints of votes and keys of earlier records, under which notes on this record
             are stored. SECRET.
         ensemble: the ensemble of the votes that use this record; None without an ensemble.

@@ -191,7 +191,7 @@ class ReportFacts:
 
     @property
     def plan(self) -> ReleasePlan | None:
-        """Return how the published sanitized ε was drawn; None if no such ε is published."""
+        """Return how the published sanitized ε was drawn; None without a sanitized ε."""
         if self.sanitized is None or self.sanitizer is not None:
             return self.sanitizer
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
@@ -238,7 +238,7 @@ class ReportFacts:
 
     @cached_property
     def cost(self) -> Cost:
-        """Return the worst-case cost of everything that is released, as if there were no test."""
+        """Return the worst-case cost of everything released, as if there were no release test."""
         if self.total:
             return cost_of(self.runs)
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))

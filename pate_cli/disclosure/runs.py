@@ -50,8 +50,8 @@ class RunKind(enum.StrEnum):
 
     A run of labels is charged its worst case, the (ε, δ) of its tested target, the (ε, δ) of a
     composition, or the cost that the rule of its session states. A release is charged the cost of
-    its draw from ledgers. An external entry is charged the cost that others state,
-    converted to one replaced record.
+    its draw from ledgers. An external entry is charged the cost that others state, converted to a
+    cost for one replaced record.
     """
 
     WORST_CASE = "worst-case"
@@ -79,10 +79,10 @@ class Budget:
     A budget admits runs by one of two rules:
 
     - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
-    - a Rényi filter: the RDP costs of all runs at one order, which is fixed with the budget, add up
-      to at most the cost that this order converts to (ε, δ/2). A Rényi filter uses half of δ to
-      convert this cost to an ε, and the other half for runs whose cost is an (ε, δ) without an RDP
-      curve.
+    - a Rényi filter: the RDP costs of all runs at one order add up to at most the RDP cost that
+      corresponds to (ε, δ/2). The order is fixed with the budget. A Rényi filter uses half of δ to
+      convert the RDP cost to an ε, and the other half for runs whose cost is an (ε, δ) without an
+      RDP curve.
 
     A run that has not ended counts with its full cost. After a failed release test, plain sums
     count the actual cost of the run, and a Rényi filter counts the full cost of the run.
@@ -248,7 +248,8 @@ class Run:
         budget: the budget that admitted the run; None without a budget.
         promised: False if the run has no guarantee for a reason that its settings do not show: a
             draw from a seed, or an input that does not verify.
-        total_epsilon, total_delta: the total of all runs up to this one, at the time of the entry.
+        total_epsilon, total_delta: the total of all runs in the record when this run was entered,
+            or when it ended.
     """
 
     id: str
@@ -376,7 +377,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Spent(Figure):
-    """All runs of a record, and their total cost; `epsilon` assumes runs chosen beforehand.
+    """All runs of a record, and their total cost if all runs were chosen beforehand.
 
     Attributes:
         sum_epsilon, sum_delta: the sums of the ε's and of the δ's of all runs, valid even if later
@@ -486,7 +487,9 @@ def _running(
 
 
 def total_of(runs: Sequence[Run]) -> Figure:
-    """Return the total cost of runs that were chosen beforehand; for a single run its own cost.
+    """Return the total cost of runs that were chosen beforehand.
+
+    The total of a single run is the cost of this run by itself.
 
     If ensembles are declared disjoint, the total has the largest ε and the largest δ of any person.
 
@@ -507,7 +510,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
-    """Return the costs of everything and of the labels alone, as if every test had passed."""
+    """Return the costs of everything and of the labels alone, as if no release test had failed."""
     ends = {Outcome.REFUSED: Outcome.LABELLED}
     full = [replace(run, outcome=ends.get(run.outcome, run.outcome)) for run in runs]
     labels = [

@@ -150,7 +150,9 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class StopRule:
-    """How many queries a session may ask, and their cost even if they depend on answers; public.
+    """How many queries a session may ask, and the cost of all answers; public.
+
+    The cost of all answers is valid even if later queries depend on earlier answers.
 
     Attributes:
         epsilon, delta: the worst-case cost of all answers of the session; ε in nats.
@@ -392,9 +394,9 @@ class Settings:
 
     @property
     def published(self) -> Settings:
-        """Return the settings for publication, without a plan that draws no ε.
+        """Return the settings for publication: `sanitizer` is left out if it draws no ε.
 
-        Only ledgers need a plan that draws no ε.
+        Only ledgers need a `sanitizer` that draws no ε.
         """
         return Settings.of(self, sanitizer=next(iter(draws_of([self])), None))
 

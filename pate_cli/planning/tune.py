@@ -263,11 +263,11 @@ class _Rounds:
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
     """Return a message that no settings meet the goal, and that names the closest settings."""
-    wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
+    wanted = "answers" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (
-        f"no settings give {wanted}{under} with a share of at least {goal.min_agreement:.0%} "
-        "that equal the plurality"
+        f"no settings give {wanted}{under}, at least {goal.min_agreement:.0%} of which equal the "
+        "plurality"
     )
     if not found:
         return message

@@ -322,12 +322,14 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         if found is None or found.best_chance >= least + (_ROUGH_BY if rough else 0.0):
             return
         best = found.best_chance
+        if best < least - _ROUGH_BY:  # A longer computation would not let the run start.
+            break
     fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
     advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
     if fewer:
         advice = f"Give `max_queries` {fewer} or less"
     raise UnreachableError(
-        f"this run would pass its release test with probability {best:.2g} at most, below "
-        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; with `min_pass` 0 the run "
-        "starts anyway"
+        f"this run would pass its release test with a probability of about {best:.2g} at best, "
+        f"below `min_pass` {least:g}; nothing was drawn or spent. {advice}; with `min_pass` 0 "
+        "the run starts anyway"
     )

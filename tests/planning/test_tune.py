@@ -141,7 +141,7 @@ def test_what_is_out_of_reach_says_what_comes_closest():
     with pytest.raises(UnreachableError, match=r"no settings give 500 expected answers"):
         tune(votes_of(), [Goal(NONE, answers=500)])
     hard = votes_of(10, teachers=20, queries=30, agreement=0.3)
-    with pytest.raises(UnreachableError, match=r"at least 100% that equal the plurality"):
+    with pytest.raises(UnreachableError, match=r"at least 100% of which equal the plurality"):
         tune(hard, [Goal(NONE, epsilon=0.05, min_agreement=1.0)])
 
 

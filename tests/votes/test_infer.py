@@ -148,7 +148,7 @@ def test_the_message_names_the_choices():
 def test_a_later_row_that_breaks_the_inference_is_an_error():
     counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
     counts[39_000, 0] += 1
-    assert "row 39000 is the first row whose sum differs" in refused(counts)
+    assert "row 39000 is the first row whose number of votes differs" in refused(counts)
 
 
 # Every way to write labels [queries, teachers] in which [teachers, queries] would be read, too.

@@ -275,7 +275,7 @@ def test_classes_come_from_the_largest_label_when_not_told():
 def test_gaps_need_the_number_of_teachers():
     """Votes may be missing only where it is public how many there might be."""
     counts, lists = [[2, 1], [1, 1], [0, 3]], pa.table({"v": [[0, 0, 1], [0, 1], [None, 1, 1]]})
-    assert "row 1 is the first row whose sum differs from the 3 votes" in refused(
+    assert "row 1 is the first row whose number of votes differs" in refused(
         counts, layout="counts"
     )
     assert "row 0 has more than 2 votes, but `teachers` is 2" in refused(
@@ -317,7 +317,7 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
         ([2.0**31, 0], "above 2147483647"),
         ([1e300, 0], "above 2147483647"),
         ([0, 0], "no votes at all"),
-        ([7, 2], "the first row whose sum"),
+        ([7, 2], "the first row whose number of votes"),
     ],
 )
 def test_bad_counts_are_refused_by_row(values, cause, batch_rows):
@@ -362,7 +362,7 @@ def test_classes_must_fit():
 def test_the_row_is_counted_over_all_parts(tmp_path):
     pq.write_table(pa.table({"class_0": [7] * 10, "class_1": [3] * 10}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"class_0": [7] * 7 + [8], "class_1": [3] * 8}), tmp_path / "b.parquet")
-    assert "row 17 is the first row whose sum" in refused(tmp_path)
+    assert "row 17 is the first row whose number of votes" in refused(tmp_path)
     (tmp_path / "csv").mkdir()
     for name, last in (("0.csv", "1,5"), ("1.csv", "1,12%")):
         (tmp_path / "csv" / name).write_text(f"class_0,class_1\n3,3\n4,2\n{last}\n")

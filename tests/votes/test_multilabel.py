@@ -163,7 +163,7 @@ REFUSED = [
     (
         with_entry(BOTH, (5, 2, 1), 4),
         COUNTS,
-        "row 5 is the first row whose sum differs from the 6 votes",
+        "row 5 is the first row whose number of votes differs",
     ),
     (
         with_entry(BOTH, (5, 2, 1), 4),

@@ -100,7 +100,9 @@ def test_more_votes_than_teachers_are_refused():
         sparse(rows, [[3], [1] * 3]), classes=4, teachers=2
     )
     assert "row 1" in refused(sparse(rows, [[2], [1] * 3]), classes=4, teachers=2)
-    assert "row 1 is the first row whose sum" in refused(sparse([[1], [1]], [[3], [2]]), classes=4)
+    assert "row 1 is the first row whose number of votes" in refused(
+        sparse([[1], [1]], [[3], [2]]), classes=4
+    )
 
 
 def test_sparse_counts_need_their_classes_and_columns():

@@ -61,9 +61,9 @@ ideal run has a guarantee (eps, delta), the actual run has the guarantee
   `CELL` = 2^-64. `smallest_delta` allows for `RELEASES` published epsilons. Round-off moves the
   ends of an interval by at most 2^-49 M nats, where M bounds the sum of the sizes of all terms of
   epsilon, in nats. Relative to the probability of an interval, round-off changes this probability
-  by at most 1e-8 M, because no published epsilon has a standard deviation below `NARROWEST`. If the
+  by at most 2e-8 M, because no published epsilon has a standard deviation below `NARROWEST`. If the
   standard deviation of the noise on epsilon is 0.001 nats or more, the relative change is at most
-  2e-10 M. The proof is in THEORY.md, section 24.4.
+  3e-10 M. The proof is in THEORY.md, section 24.4.
 
 Because draws have cells, the true delta is larger than the delta of ideal noise, and the difference
 is *not* negligible if delta is small. `smallest_delta` returns ten times the error that cells add

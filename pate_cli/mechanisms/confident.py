@@ -152,7 +152,7 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The columns of the lattice; a neighbour moves a query by at most `stride` columns.
+        """The columns of the lattice; one vote changes a column index by at most `stride`.
 
         The columns of the lattice are the grid of `rivals`. If `rivals` is None, they are the grid
         of scores.

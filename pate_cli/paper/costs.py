@@ -298,7 +298,7 @@ def threshold_local_sensitivity(
     step = np.abs(np.diff(cost))
     steepest = np.maximum(np.append(step, 0.0), np.append(0.0, step))
     place = scores.astype(np.int64)
-    return _spread(steepest, place, place, teachers)
+    return _spread(steepest, place, teachers)
 
 
 def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Floats:
@@ -315,9 +315,8 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
         teachers: the number of teachers, which is also the number of distances.
     """
     fine = _CELLS_A_VOTE
-    low = np.floor(beyond * fine)
-    high = np.maximum(np.ceil(beyond * fine) - 1, low)
-    furthest = np.abs([low, high]).max(initial=0.0)
+    place = np.floor(beyond * fine)
+    furthest = np.abs(place).max(initial=0.0)
     if furthest > 1e8:
         raise ParameterError("scores must be within a million votes of the threshold")
     cells = int(furthest) + (teachers + 1) * fine
@@ -330,31 +329,29 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
     half = np.maximum(outwards, inwards)
     # The cells of u − T go from −cells to cells − 1, and cell −1 − k has the cost of cell k.
     steepest = np.concatenate([half[::-1], half])
-    left, right = low.astype(np.int64) + cells, high.astype(np.int64) + cells
-    return _spread(steepest, left, right, teachers, stride=fine)
+    return _spread(steepest, place.astype(np.int64) + cells, teachers, stride=fine)
 
 
-def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: int = 1) -> Floats:
-    """Return Σ over queries of max(steepest[left − d·stride … right + d·stride]), for every d.
+def _spread(steepest: Floats, place: Ints, teachers: int, stride: int = 1) -> Floats:
+    """Return Σ over queries of max(steepest[place − d·stride … place + d·stride]), for every d.
 
     Args:
         steepest: the local sensitivity in each cell, [cells]; a cell is one whole score, or an
             interval of scores.
-        left: the first cell that the score of each query may be in, [queries].
-        right: the last cell that the score of each query may be in, [queries].
+        place: the cell of the score of each query, [queries].
         teachers: the number of distances d.
         stride: how many cells one vote has.
     """
     # window[k]: the maximum over cells k … k + stride − 1.
     padded = np.concatenate([steepest, np.zeros(stride)])
     window = np.lib.stride_tricks.sliding_window_view(padded, stride).max(axis=1)
-    (left, right), times = np.unique(np.stack([left, right]), axis=1, return_counts=True)
-    highest = np.maximum(steepest[left], steepest[right])
+    place, times = np.unique(place, return_counts=True)
+    highest = steepest[place]
     curve = np.empty(teachers)
     for distance in range(teachers):
         if distance:
-            left, right = left - stride, right + stride
-            ends = np.clip([left, right - stride + 1], 0, steepest.size)
+            left, right = place - distance * stride, place + (distance - 1) * stride + 1
+            ends = np.clip([left, right], 0, steepest.size)
             highest = np.maximum(highest, window[ends].max(axis=0))
         curve[distance] = times @ highest
     return curve

@@ -4,18 +4,22 @@ The RDP cost of a query is a function of its score, and a neighbour moves the sc
 known amount. Scores are rounded to the cells (v, k) of a lattice. Usually the row v is the number
 of votes for the plurality. If the tested score is a real number, v is the index of the cell that
 contains this score. For mechanisms whose cost does not depend on v, v is 0. The column k is the
-index of a cell of a `ScoreGrid`. If a vote that changes v also changes the column k, a second
-lattice describes what neighbours can change (`RivalColumns`).
+index of a cell of a `ScoreGrid`. In Confident-GNMax, one vote can change v and k together. Where
+possible, queries are then placed on a second lattice, which describes more exactly how far one vote
+moves a query (`RivalColumns`).
 
-**The cost within a distance** (`costs_within`) is the profile of a release test. One vote moves a
-query by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
+**The cost within a distance** (`costs_within`) is the largest RDP cost in all cells that a query
+can reach if at most d votes on it change. A release test uses the sum u_d of these costs over
+queries, for each distance d. One vote moves a query by at most one row and K columns, and the cost
+ρ(v, k) is non-decreasing in k. So
 
   u_d = Σ over queries of max over |v' − v| ≤ d of ρ(v', min(k + dK, last))
 
-bounds the cost at every vote file that differs by at most d votes per query. Neighbours D, D'
-satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d of D' are within distance d + 1 of
-D. `costs_within` computes the exact maximum over all cells within distance d. (`sensitivity` uses
-maxima over whole blocks of cells, which are faster to compute but may be larger.)
+is an upper bound on the total RDP cost of the queries at every vote file that differs by at most d
+votes per query. Neighbours D, D' satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d
+of D' are within distance d + 1 of D. `costs_within` computes the exact maximum over all cells
+within distance d. (`sensitivity` uses maxima over whole blocks of cells, which are faster to
+compute but may be larger.)
 """
 
 from __future__ import annotations
@@ -101,8 +105,8 @@ _NODES = 256
 class Tally:
     """The number of queries in each cell of scores, which is all that the accountant needs. SECRET.
 
-    Tallies are added with `+`, and their counts are whole numbers. So the result does not depend on
-    batches, workers or their order.
+    Tallies are added with `+`, and their counts are whole numbers. So the sum of tallies does not
+    depend on how queries were divided into batches or among workers, or on the order of tallies.
 
     Attributes:
         cells: the distinct cells with queries, sorted, [occupied, 2] for cells (v, k); a cell may
@@ -162,7 +166,7 @@ class Tally:
 class TallySum:
     """A sum of many tallies, which is faster than adding them one by one. SECRET.
 
-    New tallies are added to the sum as soon as they have as many cells as the sum.
+    New tallies wait until they have, together, as many cells as the sum; then they are added to it.
     """
 
     def __init__(self) -> None:
@@ -183,9 +187,9 @@ class TallySum:
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
-    """Return a number for each cell, in the order of cells, and a function from numbers to cells.
+    """Return an integer for each cell, and a function that converts the integers back to cells.
 
-    Numbers are sorted faster than cells.
+    The integers sort in the same order as the cells, and are sorted faster.
     """
     low = cells.min(axis=0)
     sizes = cells.max(axis=0) - low + 1
@@ -214,7 +218,7 @@ class Price:
     ceiling: float
 
     def smooth(self, beta: float) -> float:
-        """Return the smooth sensitivity SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
+        """Return the smooth sensitivity SS_β, nats; `distances` must be 0, 1, 2, … without gaps."""
         return smooth_sensitivity(self.curve, ceiling=self.ceiling, beta=beta)
 
     def discounted(self, beta: float) -> Floats:
@@ -230,7 +234,7 @@ class Price:
         return Price(self.rdp * factor, self.distances, self.curve * factor, self.ceiling * factor)
 
     def __add__(self, other: Price) -> Price:
-        """Return the cost of two sets of queries together; both have the same distances."""
+        """Return the cost of two sets of queries together; their `distances` must be equal."""
         return Price(
             self.rdp + other.rdp,
             self.distances,
@@ -299,7 +303,7 @@ class CostTable(ABC):
 
     @cached_property
     def blocks(self) -> Floats:
-        """The largest local sensitivity LS_0 in every block of the lattice, nats."""
+        """The largest local sensitivity LS_0 (at distance 0) of the cells in each block, nats."""
         return local_sensitivity_blocks(
             self.rows,
             rows=self.lattice_rows,
@@ -412,5 +416,5 @@ class ScoreTable(CostTable):
         return self.values[cells[:, 1]]
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the cost of the only step, the argmax."""
+        """Return the RDP cost of the mechanism's only step, the argmax."""
         return {"argmax": column_rdp}

@@ -1,84 +1,105 @@
 """The RDP cost of one Laplace noisy argmax as a function of a single score, in both directions.
 
+D_λ(M(n) ‖ M(n')) is the forward direction, and D_λ(M(n') ‖ M(n)) is the reverse direction, where
+n' is a neighbour of the histogram n.
+
 **Any number of classes** (`laplace_max_rdp`). M(n), the argmax of n + Lap(b) per class, is ε0-DP
 with ε0 = 2/b. So for neighbours the pair (P, Q) = (M(n), M(n')) is a post-processing of randomised
 response (p, q') on {0, 1} with p = (P0, P1), q' = (P1, P0), P0 = 1/(1 + e^{−ε0}), P1 = 1/(1 +
-e^{ε0}) (Kairouz, Oh and Viswanath 2015, "The Composition Theorem for Differential Privacy"). So
-there is a kernel κ_i(x) with P_i = Σ_x κ_i(x) p(x) and Q_i = Σ_x κ_i(x) q'(x). Let i* be the
-plurality of n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = Σ κ q'.
+e^{ε0}) (Kairouz, Oh and Viswanath 2015, "The Composition Theorem for Differential Privacy"). Let
+κ_i(x) be the probability that the post-processing turns the outcome x of randomised response into
+class i. Then P_i = Σ_x κ_i(x) p(x) and Q_i = Σ_x κ_i(x) q'(x) for every class i. Let i* be the
+plurality of n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = Σ κ q' = Pr[M(n') ≠ i*].
 
-**The bound** in the forward direction (D_λ(P ‖ Q)). a^λ b^{1−λ} is jointly convex and homogeneous
-in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ q'(x)^{1−λ}. The sum of these inequalities over
-all i except i* gives
+**The bound on the divergence, in the forward direction.** The function a^λ b^{1−λ} of two positive
+numbers is jointly convex and homogeneous in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ
+q'(x)^{1−λ} for every class i. If this inequality is added up over all classes except i*, the result
+is
 
   Σ_i P_i^λ Q_i^{1−λ} ≤ J(κ) = (1−q)^λ (1−Q)^{1−λ} + Σ_x κ(x) p(x)^λ q'(x)^{1−λ}.
 
-At fixed q the first term is convex in Q, so J is convex in κ, and κ lies on the segment {κ ∈ [0,
-1]²: Σ κ p = q}. So the maximum of J is at one of the two ends of the segment. At an end of the
-segment, κ is as large as possible at one of the points 0 and 1. Let a ∈ {P0, P1} be the probability
-p of this point, and b = 1 − a that of the other point. Then κ is k_a = min(1, q/a) at the first
-point and k_b = (q − k_a a)/b at the second point:
+Now fix q, and let J be largest over all κ(0) and κ(1) in [0, 1] with Σ κ p = q. These pairs (κ(0),
+κ(1)) form a line segment. The term (1−q)^λ (1−Q)^{1−λ} is convex in Q, and Q is linear in κ, so J
+is convex in κ. So the maximum of J over the segment is at one of its two ends. At each end, κ is as
+large as possible at one outcome x of randomised response, x = 0 or x = 1. Let a = p(x) be the
+probability of this outcome, P0 or P1, and let b = 1 − a be the probability of the other outcome.
+(Here b is not the scale of the noise.) Then κ is k_a = min(1, q/a) at the outcome with probability
+a, and k_b = (q − k_a a)/b at the other outcome. In the two directions J is
 
   forward  J = (1−q)^λ (1−Q)^{1−λ} + k_a a^λ b^{1−λ} + k_b b^λ a^{1−λ},   Q = k_a b + k_b a,
   reverse  J = (1−Q)^λ (1−q)^{1−λ} + k_a b^λ a^{1−λ} + k_b a^λ b^{1−λ},
 
-The reverse direction has the same proof, because its first term is also convex in Q. The cost is
-F(q) = log(max J)/(λ−1). Each J is the moment of two distributions on three outcomes. So *some*
-ε0-DP mechanism attains the bound, and the code computes the Rényi divergence of this mechanism.
+The proof for the reverse direction is the same, because (1−Q)^λ (1−q)^{1−λ} is also convex in Q.
+The bound on the cost is F(q) = log(max J)/(λ−1). Each J is the sum Σ P^λ Q^{1−λ} of two
+distributions on three outcomes. So *some* ε0-DP mechanism with three outcomes has exactly the cost
+F(q), and the code computes the Rényi divergence of this mechanism.
 
-F is non-decreasing in q, by the following proof. For κ with Σ κ p = q and q < r ≤ 1, there is κ' ≥
-κ with Σ κ' p = r. Let w = 1 − κ and w' = 1 − κ'. a^λ b^{1−λ} is subadditive, so (Σ w p)^λ (Σ w
-q')^{1−λ} ≤ (Σ w' p)^λ (Σ w' q')^{1−λ} + (Σ Δ p)^λ (Σ Δ q')^{1−λ} with Δ = κ' − κ. The last term is
-at most Σ Δ p^λ q'^{1−λ}, so J(κ) ≤ J(κ'). Hence F at an upper bound on q is an upper bound on the
-cost, and F(q) ≤ F(1), the divergence of randomised response, which is the worst ε0-DP mechanism.
+F is non-decreasing in q, by the following proof. Let κ be a pair with Σ κ p = q, and let q < r ≤ 1.
+Then there is a pair κ' ≥ κ with Σ κ' p = r. Let w = 1 − κ and w' = 1 − κ'. a^λ b^{1−λ} is
+subadditive, so (Σ w p)^λ (Σ w q')^{1−λ} ≤ (Σ w' p)^λ (Σ w' q')^{1−λ} + (Σ Δ p)^λ (Σ Δ q')^{1−λ}
+with Δ = κ' − κ. The last term is at most Σ Δ p^λ q'^{1−λ}, so J(κ) ≤ J(κ'). Hence, if only an upper
+bound r ≥ q is known, F(r) is still an upper bound on the cost. And F(q) ≤ F(1), the divergence of
+randomised response, which is the worst ε0-DP mechanism.
 
 F replaces Theorem 3 of "Semi-supervised Knowledge Transfer" (ICLR 2017), which only bounds the
-forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3. The
-factor is 467 at b = 0.3, and grows without limit as b falls.
+forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3. At b =
+0.3 the cost is 467 times this bound, and the ratio grows without limit as b falls.
 
-**Within a cell of scores** (`cell_bounds`) the cost can only rise by a bounded amount. The notation
-is that of `accounting.gaussian.cone_excess`: each outcome i has g_i = log P_i at scores z, r_i =
-g_i(z) − g_i(z + δ), and
+**The largest cost within a cell** (`cell_bounds`). The supremum of the cost over all votes is
+searched on cells. A cell is an interval of gaps (two classes) or a square of pairs (x, y)
+(accounting.laplace.worst_vote). Here z is a point of a cell, and z + δ is the same point after one
+vote moved. For each outcome i of the argmax let g_i(z) be the log of its probability P_i at z, and
+let r_i = g_i(z) − g_i(z + δ). Let J be the sum Σ P^λ Q^{1−λ} of the outcomes at z and z + δ. Then
+the excess moment J − 1 at z is
 
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
-The noise on every score is Laplace noise of scale 1 (THEORY.md, 9.4). Then g_i is concave. Each
-first partial derivative of g_i is between −1 and 1 and has the same sign everywhere. Each second
-derivative along an axis is in [−2, 0]. Third derivatives are at most 8, except where a score is 0
-and second derivatives jump. Hence |g_kl| ≤ 2, |r_i| ≤ |δ|₁, and each partial derivative of r_i is
-at most min(2|δ|₁, 1). Let d be a step from the centre of at most h along each of n axes, and let B
-= 2n²h². Let B' = min(8n²h²|δ|₁, B) if no score of the cell passes 0 on the way from z to z + δ;
-otherwise let B' = B. Then
+In a square the noise on both coordinates of z is Laplace noise of scale 1. With two classes the
+noise on the gap is the difference of two such draws. In both cases every g_i is concave (THEORY.md,
+9.4). Each first partial derivative of g_i is between −1 and 1 and has the same sign everywhere.
+Each second derivative of g_i along one axis is in [−2, 0], and mixed second derivatives of g_i are
+in [−2, 2]. Third derivatives of g_i are at most 8 in size, except that in a square second
+derivatives of g_i jump where a coordinate of z is 0. Hence |r_i| ≤ |δ|₁, and each partial
+derivative of r_i is at most min(2|δ|₁, 1) in size.
+
+Let z0 be the centre of the cell, n the number of axes, and h half of the side of the cell. Let d be
+the step from z0 to a point of the cell, and let B = 2n²h². Let B' = min(8n²h²|δ|₁, B) with two
+classes, and also in a square in which no coordinate changes its sign, neither within the square nor
+on the way from z to z + δ. Otherwise let B' = B. g' and r' are derivatives by θ at the point z0 +
+θd, and χ' is the derivative by r. Then in the whole cell
 
   P_i ≤ P_i(z0) e^{h|∇g_i(z0)|₁},   |g'| ≤ G = min(h|∇g_i(z0)|₁ + B, nh),   g'' ≤ 0,   |r''| ≤ B',
   |r'| ≤ R = min(h|∇r_i(z0)|₁ + B', nh·min(2|δ|₁, 1)),   and r_i moves by at most R,
 
-and f is at most the smallest of
+and f is at most the smallest of the following three bounds. In the first two, P_i, χ, |χ'| and χ''
+stand for upper bounds on them in the whole cell:
 
   Σ P_i χ,   f(z0) + h|∇f(z0)|₁ + ½ Σ P_i [χG² + 2|χ'|GR + χ''R² + B'|χ'|],
-  max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cB'/2) − 1,   h_i = g_i + c r_i,
+  max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cB'/2) − 1,   h_i = g_i + c r_i.
 
-where suprema are over the cell. The last bound is convex in d, so it is largest at a corner of the
-cell.
+The sum in the third bound is convex in d, so it is largest at a corner of the cell.
 
 **Two classes** (`laplace_two_class_rdp`): the output is one biased coin, and the cost is exact. Let
 g = (n_1 − n_2)/b ≥ 0 be the gap. The smaller count wins with probability q(g) = (2 + g)/(4 e^g),
-which is the tail of the difference of two Laplace draws. A moved vote shifts g by ε0 = 2/b, and an
-added or removed vote shifts g by ε0/2. A Bernoulli divergence is convex in the probability of the
-neighbour, in either direction, so the worst neighbour has g + ε0 or g − ε0. The divergence is not
-monotone near a tie, so the code uses
+which is the tail of the difference of two Laplace draws. A moved vote shifts the gap g by ε0 = 2/b,
+and an added or removed vote shifts the gap by ε0/2. A Bernoulli divergence is convex in the
+probability of the neighbour, in either direction, so the worst neighbour has g + ε0 or g − ε0. The
+divergence from the worst neighbour may rise as the gap grows from 0. So that the cost of a larger
+gap is never larger, the code uses
 
   F(g) = sup over u ≥ g of max(W(u), W(u − ε0)),
 
-where W(u) is the larger divergence between the coins at u and u + ε0. Let W have its peak at u*.
-Then F(g) = W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
+where W(u) is the larger of the two Rényi divergences, forward and reverse, between the output at
+gap u and the output at gap u + ε0. Let u* ≥ −ε0/2 be the gap at which W(u) is largest. Then F(g) =
+W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
 
-If the classes are exchanged, u becomes −u − ε0, and the directions are exchanged. So W(u*) is the
-supremum, over all real u, of the divergence in one direction. The code bounds the divergence cell
-by cell, on one axis, for −ε0 − G ≤ u ≤ G. For u outside this interval the smaller count wins with
-probability at most q = q(G), and the excess moment is at most q χ(ε0) + χ(d) with d = q(1 −
-e^{−ε0})/(1 − q), where χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed,
-but is not proven.
+If the two classes are exchanged, the pair of gaps (u, u + ε0) becomes (−u, −u − ε0). This is the
+pair of gaps that begins at −u − ε0, with forward and reverse exchanged. So W(u*) is also the
+supremum, over all real gaps u, of the divergence in the forward direction alone. To prove an upper
+bound on W(u*), the code divides the interval −ε0 − G ≤ u ≤ G of gaps into cells, and bounds the
+divergence in each cell. If u is outside this interval, the smaller count wins with probability at
+most q = q(G), and the excess moment is at most q χ(ε0) + χ(d). Here d = q(1 − e^{−ε0})/(1 − q), and
+χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not proven.
 """
 
 from __future__ import annotations
@@ -132,11 +153,13 @@ def randomised_response_rdp(*, epsilon: float, orders: ArrayLike) -> Floats:
 
 
 def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
-    """Return the logs of (1 − q, k_a a, k_b b) and of (1 − Q, k_a b, k_b a), [3, ...] each.
+    """Return log probabilities of the outcomes of the mechanism whose cost is exactly F(q).
 
-    The two results are log probabilities of the three outcomes of the mechanism that attains the
-    bound, for the votes and for a neighbour. `log_odds` is log a/b, which is ε0 or −ε0. Let r =
-    b/a. If q < a, then k_b = 0 and Q = q r. Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
+    This mechanism has three outcomes (see the module's docstring). The first result is the logs of
+    their probabilities 1 − q, k_a a and k_b b at the given votes. The second result is the logs of
+    1 − Q, k_a b and k_b a, their probabilities at a neighbour. Each is [3, *score.shape].
+    `log_odds` is log a/b, which is ε0 or −ε0. Let r = b/a. If q < a, then k_b = 0 and Q = q r.
+    Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
     """
     log_q = np.where(score <= 0.0, score - LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
     log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - LOG_2)
@@ -168,7 +191,7 @@ def _divergence(log_p: Floats, log_q: Floats, order: Floats) -> Floats:
 
 
 def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
-    """Return the bound F on the RDP cost of a Laplace noisy argmax, in each direction.
+    """Return two upper bounds on the RDP cost of a Laplace noisy argmax, forward and reverse.
 
     Args:
         score: the score ψ(q), any shape (accounting.laplace.noisy_max); a score of −inf means that
@@ -200,10 +223,11 @@ def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayL
 
 
 def laplace_max_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
-    """Return the bound F on the RDP cost of a Laplace noisy argmax, for both directions.
+    """Return the upper bound F on the RDP cost of a Laplace noisy argmax with this score.
 
-    The result is [orders, *score.shape], in nats. F is non-decreasing in the score, up to rounding
-    errors. Arguments are those of `laplace_max_rdp_directions`.
+    F is the larger of the two bounds that `laplace_max_rdp_directions` returns. The result is
+    [orders, *score.shape], in nats. F is non-decreasing in the score, up to rounding errors.
+    Arguments are those of `laplace_max_rdp_directions`.
     """
     return np.maximum(*laplace_max_rdp_directions(score, scale=scale, orders=orders))
 
@@ -213,7 +237,10 @@ LOG_ERROR = 1e-12
 
 
 def larger_chi(r: Floats | float, *, order: float | Floats) -> Floats:
-    """Return the larger of χ(r) and χ(−r), r ≥ 0, rounded up."""
+    """Return the larger of χ(r) and χ(−r), r ≥ 0, rounded up.
+
+    χ(r) = expm1(c r) + c·expm1(−r) with c = λ − 1.
+    """
     c = order - 1.0
     up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
     # The second term covers digits that cancel at small r.
@@ -231,16 +258,24 @@ def cell_bounds(
 ) -> tuple[Floats, Floats]:
     """Return the excess moment f at the centres of cells, and an upper bound on f in each cell.
 
+    The excess moment of two neighbours with probabilities P_i and Q_i is Σ P_i^λ Q_i^{1−λ} − 1. A
+    cell is an interval of gaps or a square of pairs (x, y); see the module's docstring.
+
     Args:
-        before: g_i, [outcomes, cells], and ∇g_i, [outcomes, axes, cells], at the centres.
-        after: g_i and ∇g_i at the centres moved by δ.
+        before: log probabilities g_i of the outcomes of the argmax at the centres of the cells,
+            [outcomes, cells], and their gradients ∇g_i, [outcomes, axes, cells].
+        after: the same log probabilities and gradients at the centres moved by δ, the effect of one
+            vote.
         shift: |δ|₁.
-        half: half the side h of each cell.
+        half: h, half of the side of each cell.
         order: λ > 1, one number or one per cell.
-        smooth: whether no score passes 0 in the cell or on the way to the moved cell, [cells].
+        smooth: true for cells with two classes; for a square, true if no coordinate of its points
+            changes its sign, neither within the square nor on the way to the square moved by δ,
+            [cells].
 
     Returns:
-        (value, bound), each [cells]; the bound includes the effect of `LOG_ERROR`.
+        (value, bound), each [cells]. The bound also holds if the log probabilities and their
+        gradients have errors up to `LOG_ERROR`.
     """
     (log_p, grad_p), (log_q, grad_q) = before, after
     c, axes = order - 1.0, grad_p.shape[1]
@@ -293,7 +328,11 @@ _PARTS = 8
 
 
 def gap_of_score(score: ArrayLike) -> Floats:
-    """Return the gap g ≥ 0 of two classes that has this score, ψ(q(g)); 0 for scores above 0."""
+    """Return the gap g ≥ 0 between two classes at which the score is `score`.
+
+    At gap g the smaller count wins with probability q(g), and the score is ψ(q(g)) = log 2q(g). For
+    scores above 0 the result is 0.
+    """
     log_q = np.minimum(np.asarray(score, dtype=np.float64), 0.0) - LOG_2
     gap = -log_q
     for _ in range(_STEPS):
@@ -312,7 +351,10 @@ def _sides(gap: Floats) -> tuple[Floats, Floats]:
 
 
 def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floats:
-    """Return W(g), the larger divergence between the coins at gaps g and g + shift.
+    """Return W(g), the RDP cost with two classes if one vote turns the gap g into g + shift.
+
+    W(g) is the larger of the two Rényi divergences, forward and reverse, between the outputs at
+    these two gaps.
 
     Args:
         gap: real gaps g in units of b, any shape.
@@ -332,26 +374,31 @@ def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floa
 
 
 def _peak(*, shift: float, order: Floats) -> tuple[float, float]:
-    """Return the gap g ≥ −shift/2 at which W is largest, and the value of W there.
+    """Return the gap g ≥ −shift/2 at which `laplace_edge_rdp`, W(g), is largest, and W there.
 
     W is symmetric about −shift/2. For large g, W is about ε0 − ε0/(2 + g) + log(q)/(λ − 1). So the
-    peak is near the square root of λ ε0 if λ ε0 is large.
+    gap at which W is largest is near the square root of λ ε0 if λ ε0 is large.
     """
     low, high = -shift / 2.0, 2.0 * float(np.sqrt(order[0] * shift)) + 20.0
     return highest(lambda gap: laplace_edge_rdp(gap, shift=shift, orders=order)[0], low, high)
 
 
 def _coin(gap: Floats) -> tuple[Floats, Floats]:
-    """Return log probabilities of both outcomes at gaps [cells], and derivatives, [2, 1, cells]."""
+    """Return log probabilities of the two classes at each gap, and their derivatives by the gap.
+
+    The first result is [2, cells]: the log probabilities that the class which is behind by `gap`
+    wins and loses. The second result is their derivatives, [2, 1, cells].
+    """
     logs = np.stack(_sides(gap))
     density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * LOG_2
     return logs, np.exp(density - logs)[:, None] * np.array([[[-1.0]], [[1.0]]])
 
 
 def _certified_peak(*, shift: float, orders: Floats, seen: Floats) -> Floats:
-    """Return a proven upper bound on the largest W over all gaps, [orders].
+    """Return a proven upper bound on the largest `laplace_edge_rdp` over all gaps, [orders].
 
-    `seen` is a value of W at some gap, [orders]. The bound is `shift` if float64 overflows.
+    `seen` is the value of `laplace_edge_rdp` at some gap, [orders]. The bound is `shift` if float64
+    overflows.
     """
     result = np.full(orders.shape, shift)
     able = np.flatnonzero(orders * shift <= _MOST_EXPONENT)
@@ -411,8 +458,9 @@ def laplace_two_class_rdp(
         peaks: the largest cost F(0) at these orders, if the caller already knows it, [orders].
 
     Returns:
-        [orders, *score.shape] in nats, at most ε0 = 2/b, and non-decreasing in the score. For gaps
-        up to u* + ε0 the result is a proven bound, which is a relative 1e-6 above the supremum.
+        [orders, *score.shape] in nats, at most ε0 = 2/b, and non-decreasing in the score. Let u* be
+        the gap at which `laplace_edge_rdp` is largest. For gaps up to u* + ε0 the result is a
+        proven upper bound. It is about 1 + 1e-6 times the largest cost at any gap.
 
     Raises:
         ParameterError: an order is ≤ 1, or the scale is not positive and finite.

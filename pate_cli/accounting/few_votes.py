@@ -12,12 +12,14 @@ of them is charged as moved. If voters choose their queries, the new voter moves
 queries, and a vote is added or removed on l *lone* queries, with 2j + l ≤ 2K. The worst-case RDP
 costs of a moved query are w for the whole query, w1 for the test and w2 for an answer. The
 worst-case RDP costs of a lone query are w_lone for the whole query, w1 for the test and w2_lone for
-an answer. Queries, which may be chosen after seeing earlier answers, together cost at most
+an answer. There are two bounds on the cost of all queries together. Both also hold if queries are
+chosen after seeing earlier answers:
 
-  max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
+  by whole query: max over j and l of j·w + l·w_lone,
+  by step: max over j and l of (j + l)·w1 + a·w2 + b·w2_lone.
 
-where a is the number of answers to moved queries, and b is the number of answers to lone queries. A
-public cap A bounds a + b.
+Here a is the number of answers to moved queries (a vote moves to another class), and b is the
+number of answers to lone queries (a vote is added or removed). A public cap A bounds a + b.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class FewVotes:
         return teachers if self.assigned else min(teachers * self.votes // queries, teachers)
 
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the extreme numbers of queries and answers that replacing one voter can change.
+        """Return how many queries and answers a new voter changes, in all cases that may cost most.
 
         A query is moved if a vote on it moves to another class, and lone if a vote is added or
         removed. The results are the numbers of moved queries, of lone queries, of answers to moved
@@ -112,9 +114,9 @@ def touched(few: Few, queries: int, answers: int) -> tuple[int, int]:
 def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
     """Return the states of the K costliest queries, and how many of them each state has.
 
-    A state is a group of queries that have the same cost. K is how many queries one voter can
-    change. So the sum of the costs of the K costliest queries bounds the cost of replacing one
-    voter (THEORY.md, 26.4).
+    A state is a group of queries that have the same cost. Here K is how many queries one voter can
+    change, which may be twice `few.votes`. So the sum of the costs of the K costliest queries
+    bounds the cost of replacing one voter (THEORY.md, 26.4).
 
     Args:
         few: on how many queries one voter votes.
@@ -135,7 +137,7 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
 def summed(few: Few, costs: Floats, numbers: Ints) -> Floats:
     """Return the sum of the costs of all queries, or of the K costliest queries if `few` is given.
 
-    The arguments are as in `costliest`; the result is [...].
+    The arguments are as in `costliest`; the result has the shape of `costs` without its last axis.
     """
     if few is None:
         return np.asarray(costs @ numbers)
@@ -152,7 +154,11 @@ class CostSum:
         self._costs, self._numbers = np.zeros((kinds, 0)), np.zeros((kinds, 0), dtype=np.int64)
 
     def add(self, costs: Floats, numbers: Ints) -> None:
-        """Add queries: their costs, [kinds, states], and how many are in each state, [states]."""
+        """Add queries to the sum.
+
+        Queries with the same costs are in one state. `costs` has the costs of one query in each
+        state, [kinds, states], and `numbers` has how many queries are in each state, [states].
+        """
         if self._few is None:
             self._all += costs @ numbers
             return
@@ -163,7 +169,7 @@ class CostSum:
 
     @property
     def total(self) -> Floats:
-        """Return the sum of the costs, [kinds], nats."""
+        """Return the sum of the costs of the queries, one sum per kind of cost, [kinds], nats."""
         return self._all + (self._costs * self._numbers).sum(axis=1)
 
 

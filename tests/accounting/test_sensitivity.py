@@ -173,7 +173,7 @@ def test_a_cost_that_falls_with_the_score_is_refused():
     lattice = Lattice(np.array([[0.0, 1.0, 0.5]]), ScoreGrid(1.0, 1, 1, 0, 3), 1)
     with pytest.raises(ParameterError) as caught:
         lattice.blocks()
-    assert str(caught.value) == "the cost of a query must be non-decreasing in its score"
+    assert str(caught.value) == "`cost_rows` must return costs that never fall as scores rise"
 
 
 @given(st.lists(st.floats(0.0, 1e3), max_size=30), st.floats(0.0, 1e3), st.floats(1e-3, 3.0))

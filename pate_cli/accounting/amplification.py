@@ -2,23 +2,27 @@
 
 A record affects the release only through the votes of its teacher. Let A be the random map from the
 teacher's records to *all* votes of this teacher. Let M be the release as a function of the votes of
-this teacher, while the votes of all other teachers are fixed. With H_a(P ‖ Q) = sup over events S
-of P[S] − a·Q[S], let
+this teacher, while the votes of all other teachers are fixed. The hockey-stick divergence of two
+distributions P and Q at a number a is H_a(P ‖ Q) = sup over events S of P[S] − a·Q[S]. Let p be an
+upper bound on the hockey-stick divergence of the votes A(D) and A(D') of this teacher, for all
+neighbouring sets of records D and D' and in both directions:
 
-  p ≥ H_{e^{ε'}}(A ‖ A') for neighbouring sets of records, in both directions.
+  p ≥ H_{e^{ε'}}(A(D) ‖ A(D')).
 
-Then for every event S and every ε' ≥ 0 with p > 0
+Let P and P' be the distributions of the release for D and D'. THEORY.md, section 23, proves the
+following bound for every event S and every ε' ≥ 0 with p > 0, and states the assumptions:
 
   P[S] − e^{ε'} P'[S] ≤ p · sup over y, y' of (M(y)[S] − e^x M(y')[S]),
-  x = log(1 + (e^{ε'} − 1)/p)
+  x = log(1 + (e^{ε'} − 1)/p).
 
-(THEORY.md, section 23, proves this and states the assumptions). Suppose that a release is (ε, δ)-DP
-if all votes of one teacher may change. Then the release is (ε', δ)-DP for one record of a teacher
-if x ≥ ε or p ≤ δ. The inequality with p and x is true for every event S, so it also applies to an
-ex-post ε.
+Suppose that a release is (ε, δ)-DP if all votes of one teacher may change. Then the release is
+(ε', δ)-DP for one record of a teacher if the x in this bound is at least ε, or if p ≤ δ. The bound
+on P[S] is true for every event S, so it also applies to an ex-post guarantee, in which the
+published ε depends on the votes.
 
-Training that is (ε0, δ0)-DP has p at most δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0})
-(Kairouz, Oh and Viswanath 2015, Theorem 2.1). If δ0 is 0,
+If the training of a teacher is (ε0, δ0)-DP, the hockey-stick divergence of its votes is at most
+p = δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0}) (Kairouz, Oh and Viswanath 2015, Theorem 2.1). If
+δ0 is 0 and p has this value, the smallest ε' with x ≥ ε satisfies
 e^{ε'} = (1 + e^{ε0 + ε})/(e^{ε0} + e^ε).
 """
 
@@ -45,8 +49,9 @@ def release_epsilon(
         delta, teacher_epsilon, teacher_delta: as in `record_epsilon`.
 
     Returns:
-        The largest ε with x ≥ ε, rounded down. The result is infinite if p ≤ δ, because any release
-        is then (ε', δ)-DP per record.
+        ε = log(1 + (e^{ε'} − 1)/p), rounded down, where p bounds the hockey-stick divergence of a
+        teacher's votes (see the docstring of this module). The result is infinite if p ≤ δ, because
+        any release is then (ε', δ)-DP per record.
     """
     at, reached = record_epsilon, teacher_delta
     if at < teacher_epsilon:  # (e^{ε0} − e^{ε'})/(1 + e^{ε0}), without overflow

@@ -110,5 +110,5 @@ def test_too_many_different_parts_are_added_flat():
 
 @pytest.mark.parametrize("stated", [[-0.1], [math.inf], [math.nan]])
 def test_what_is_out_of_range_is_refused(stated):
-    with pytest.raises(ParameterError, match="stated epsilon"):
+    with pytest.raises(ParameterError, match="epsilon in `stated`"):
         epsilon_together(np.array(stated), None, delta=1e-5)

@@ -5,12 +5,14 @@ the noisy histogram by a vector of length √2. So (M(n), M(n')) is a post-proce
 N(μ, 1)) with μ = √2/σ, and there is a function κ(x) = Pr[the outcome is not i* | x] with E κ = q =
 Pr[M(n) ≠ i*].
 
-**Bound** (THEORY.md, section 5). a^λ b^{1−λ} is jointly convex and homogeneous in (a, b), so all
-outcomes except i* together contribute at most ∫ κ φ^λ φ_μ^{1−λ} to the moment. The outcome i*
-contributes (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. The sum of both contributions is convex in κ. A κ
-that maximises the sum of both contributions also maximises the linearisation of this sum, whose
-superlevel sets are the outside of an interval. So the worst κ is the indicator of two tails with
-probabilities q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
+**Bound** (THEORY.md, section 5). The moment e^{(λ−1)D_λ} between M(n) and M(n') is the sum of a^λ
+b^{1−λ} over all outcomes, where an outcome has probability a for n and b for n'. a^λ b^{1−λ} is
+jointly convex and homogeneous in (a, b). So in this sum, the terms of all outcomes except i* are
+together at most ∫ κ φ^λ φ_μ^{1−λ}. The term of i* is (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. Let B(κ)
+be the integral plus the term of i*. B is convex in κ. So a κ that maximises B also maximises the
+linear approximation of B at this κ. The linear approximation is largest if κ is 1 outside of an
+interval and 0 inside. So the worst κ is the indicator of two tails with probabilities q1 + q2 = q.
+With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
 
   forward  J = max_{q1} (1−q)^λ (1−Q)^{−c} + e^E [Φ(z1 + cμ) + Φ(z2 − cμ)],
   reverse  J = max_{q1} (1−Q)^λ (1−q)^{−c} + e^E [Φ(z1 − λμ) + Φ(z2 + λμ)],
@@ -84,15 +86,16 @@ def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) 
 
 @dataclass(frozen=True)
 class _Split:
-    """A split of the probability q into two tails, and numbers that do not depend on the order.
+    """A split of the probability q into two tails, and numbers that are the same for all orders λ.
 
     Attributes:
         z1, z2: Φ⁻¹ of the probabilities q·expit(share) and q·expit(−share) of the two tails.
         log_keep: log(1 − q).
         log_keep_moved: log(1 − Q).
         size: |log(1 − q)| + |log(1 − Q)|.
-        moved_error: the rounding error of Q, divided by 1 − Q.
-        lost: where 1 − Q is so small that no result can be trusted.
+        moved_error: the rounding error of Q, divided by 1 − Q. Q is the probability of the two
+            tails for the neighbour (see the module).
+        lost: whether 1 − Q is so small that rounding errors could make a result wrong.
     """
 
     z1: Floats
@@ -129,17 +132,18 @@ class _Split:
         return cls(z1, z2, log_keep, log_keep_moved, size, moved_error, lost)
 
     def part(self, some: slice) -> _Split:
-        """Return the split for some of the scores."""
+        """Return the split of q for the scores in the slice `some` only."""
         return _Split(*(values[some] for values in vars(self).values()))
 
 
 def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
-    """Return the excess moment J − 1 at one split of q, rounded up; +inf if float64 overflows.
+    """Return J − 1 for given splits of q, rounded up; +inf if float64 overflows.
 
-    J − 1 is expm1 of the log moment of the plurality, plus the positive moments of both tails. So
-    J − 1 has a small relative error even if q is as small as float64 allows. A bound on the
-    rounding error is added. Most steps write over their input, because allocating new memory would
-    double the time.
+    For one split, J is the expression of the module before the maximum over q1. The code computes
+    the term of the plurality in J, minus 1, with expm1, and then adds the terms of the two tails,
+    which are positive. This gives J − 1 a small relative error even if q is as small as float64
+    allows. A bound on the rounding error is added. Most steps write over their input, because
+    allocating new memory would double the time.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
@@ -169,10 +173,10 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 def _maximise(
     z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int, larger: bool
 ) -> Floats:
-    """Return the maximum of J − 1 over q1, [directions, orders, scores].
+    """Return the largest J − 1 over all splits of q into two tails, [directions, orders, scores].
 
-    `on_nodes` has, for each score, the splits of q at all nodes of the grid. With `larger`, the
-    result of the smaller direction may be too low.
+    `on_nodes` has a split of q for each score and each share in `_SHARES`. With `larger`, only the
+    larger of the forward and the reverse result is needed, and the smaller one may be too low.
     """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))
@@ -215,11 +219,13 @@ def _maximise(
 def _climbed(
     at: Callable[[Floats, NDArray[np.intp]], Floats], x: Floats, f: Floats, *, probes: int
 ) -> Floats:
-    """Return lower bounds on local maxima of many functions, by probes at vertices of parabolas.
+    """Search a local maximum of each of many functions, and return the largest values found.
 
-    Three points x enclose each maximum. If the vertices of parabolas do not shorten the longer of
-    the two intervals between these points, golden section cuts the longer interval (Chandrupatla,
-    An efficient quadratic fit-sectioning algorithm for minimization without derivatives, 1998).
+    For each function, the search keeps three points that enclose the local maximum, and next
+    evaluates the function at the vertex of the parabola through the three points. If this vertex is
+    too far from the previous vertex, golden section cuts the longer of the two intervals between
+    the three points instead (Chandrupatla, An efficient quadratic fit-sectioning algorithm for
+    minimization without derivatives, 1998).
 
     Args:
         at: evaluates the functions with the given indices at the given points.
@@ -260,16 +266,16 @@ def _climbed(
 def two_tail_rdp_directions(
     z: Floats, *, sigma: float, orders: Floats, probes: int = _PROBES, larger: bool = False
 ) -> Floats:
-    """Return the two-tail bound on the RDP cost of a noisy argmax, in each direction.
+    """Return the two-tail bound on D_λ from votes n to a neighbour n', and on D_λ from n' to n.
 
     Args:
         z: scores Φ⁻¹(q), any shape; a score of −inf means that the plurality always wins, and costs
             nothing.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
-        probes: the largest number of probes for each maximum.
-        larger: the caller only needs the larger direction, so the result of the smaller direction
-            may be too low.
+        probes: how often J may be evaluated, at most, in the search for each maximum over q1.
+        larger: the caller only needs the larger of the forward and the reverse result, so the
+            smaller of the two results may be too low.
 
     Returns:
         [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on D_λ(M(n)
@@ -298,8 +304,8 @@ def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False
     """Return the two-tail bound F(z) on the RDP cost of a noisy argmax, for both directions.
 
     The result is [orders, *z.shape], in nats. The result is non-decreasing in z, up to the relative
-    error RELATIVE_SLACK of the search. With `rough` the result is not an upper bound, but a faster
-    approximation to compare settings.
+    error RELATIVE_SLACK of the search for the maximum over q1. With `rough` the result is not an
+    upper bound, but a faster approximation to compare settings.
     """
     probes = _FEW_PROBES if rough else _PROBES
     sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)

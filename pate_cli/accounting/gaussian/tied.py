@@ -1,15 +1,16 @@
 """The cost of a Confident query with three or more classes, for test and argmax together.
 
 The test of max_j n_j and the argmax use the same votes: votes that reduce the gap of the argmax
-also reduce the count that is tested. If both steps were charged separately, a query would cost as
-if its votes were costly for the test *and* for the argmax. This module bounds the cost of both
-steps for the same votes; test and argmax are then called *tied*. The proof is in THEORY.md, section
-4.7.
+also reduce the count that is tested. If the test and the argmax were charged separately, a query
+would cost as if its votes were costly for the test *and* for the argmax. This module bounds the
+cost of the test and the argmax together, for the same votes; test and argmax are then called
+*tied*. The proof is in THEORY.md, section 4.7.
 
 **One query and one ordered pair of classes.** Let a vote move from class a to class b. Let x = n_a,
-y = n_b, let r be the largest count of the other classes, and C their largest noisy count. With v =
-max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' = Φ((v' − T)/σ1), and the h that
-`best_of_others` defines,
+y = n_b, let r be the largest count of the other classes, and C their largest noisy count. The
+largest counts before and after the move are v = max(x, y, r) and v' = max(x − 1, y + 1, r). The
+test passes with probability p = Φ((v − T)/σ1) before and p' = Φ((v' − T)/σ1) after the move. Let h
+be the moment minus 1 of the argmax if C is given; the module `best_of_others` has its formula. Then
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
@@ -17,19 +18,20 @@ max(x, y, r), v' = max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' = Φ((v' �
 it. Let F be the count of f, and o the other class of the pair. If d votes change the count of f
 from F to F + i, all classes except f together lose at most l = d − i₋ votes and gain at most g = d
 − i₊ votes, where i₊ and i₋ are the positive and the negative part of i, and |i| ≤ d. So max(l, g) =
-d and i = l − g. Let S_{l,g} be the largest t_0 (see `best_of_others`), for fixed noise, of all
-votes in which f has F + i votes and the other classes have lost at most l votes and gained at most
-g votes. Let
+d and i = l − g. The module `best_of_others` computes t_0, an upper bound on h if C is given. Let
+S_{l,g} be the largest t_0, for fixed noise, of all votes in which f has F + i votes and the other
+classes have lost at most l votes and gained at most g votes. Let
 
-  u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
+  u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1).
 
-where the maximum is over all l, g with max(l, g) = d and over all possible pairs (v, v'). A pair
-(v, v') is possible if f has F + i votes, o has between n_o − l and n_o + g votes, and the largest
-count of all other classes is between r − l and r + g. Then u_0 bounds the cost of the ordered pair
-of classes. For neighbours n and n', the bound u_d of n' is at most the bound u_{d+1} of n. This is
-true for f = a and for f = b, and so for the smaller of these two bounds. If f were always the
-larger class, the bound of n' at d might be above the bound of n at d + 1, because n and n' may have
-different larger classes.
+The maximum in u_d is over all l, g with max(l, g) = d and over all pairs (v, v') of largest counts
+that are possible before and after the move. A pair (v, v') is possible if f has F + i votes, o has
+between n_o − l and n_o + g votes, and the largest count of all other classes is between r − l and
+r + g. Then u_0 bounds the RDP cost of the query if a vote moves from a to b. For neighbours n and
+n', u_d computed for n' is at most u_{d+1} computed for n. This is true if u_d is computed with f =
+a, and if it is computed with f = b. So it is also true for the smaller of these two values of u_d.
+If f were always the class with more votes, it might not be true, because in n and n' different
+classes of the pair may have more votes.
 """
 
 from __future__ import annotations
@@ -84,16 +86,18 @@ _SPREAD_SECONDS, _LAW_SECONDS, _PAIRS_LEFT = 1e-9, 8e-10, 9
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """The factors that the threshold test contributes to the moment of a query, in one direction.
+    """The effect of the threshold test on the moment E_q[(p/q)^λ] of a query.
 
-    Two neighbours have the scores v = 0, …, τ and v' = v + step.
+    The largest count is v = 0, …, τ for the votes, and v' = v + step for their neighbour, with a
+    step of −1, 0 or 1.
 
     Attributes:
-        excess: E_q[(p/q)^λ] − 1, the excess moment of the test alone, for steps −1, 0, 1, [3, τ +
-            1].
-        weight: p^λ p'^{1−λ}, for the event that the test passes, [3, τ + 1].
-        excess_over, weight_over: maxima of `excess` and `weight` over 2^level values from v on,
-            [levels, 3, τ + 1].
+        excess: E_q[(p/q)^λ] − 1 of the test alone, with the distributions p and q of its outcome
+            at v and v', [3 steps, τ + 1].
+        weight: Pr[pass]^λ Pr'[pass]^{1−λ}, where Pr and Pr' are the probabilities at v and v',
+            [3 steps, τ + 1].
+        excess_over, weight_over: the largest `excess` and `weight` over 2^level values of the
+            largest count, v, v + 1, …, [levels, 3 steps, τ + 1].
     """
 
     excess: Floats
@@ -117,14 +121,17 @@ class _Test:
         return cls(*found, *(_over_stretches(values) for values in found))
 
     def at(self, step: int, votes: Ints, moment: Floats) -> Floats:
-        """Return the excess moment of a query at scores v = `votes` and v' = v + step.
+        """Return E_q[(p/q)^λ] − 1 of a query with the largest counts v = `votes` and v' = v + step.
 
-        `moment` is the excess moment of the argmax.
+        `moment` is E_q[(p/q)^λ] − 1 of the argmax alone.
         """
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
-        """Return a bound on a query's excess moment for low ≤ v ≤ high; 0 if no such v exists."""
+        """Return a bound on the results of `at` for v = low, …, high.
+
+        The bound is 0 if no such v is between 0 and τ.
+        """
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
         low, high = np.clip(low, 0, last), np.clip(high, 0, last)
@@ -137,12 +144,16 @@ class _Test:
         return np.where(some, excess + weight * moment, 0.0)
 
     def apart(self, own: Counts, top: Counts, moment: Floats) -> Floats:
-        """Return a bound on the excess moment of a query, computed separately for test and argmax.
+        """Return a bound on E_q[(p/q)^λ] − 1 of a query, from separate bounds on its two parts.
+
+        The two parts are the threshold test and the argmax: the worst votes for one may differ
+        from the worst votes for the other. A case is one or two classes of a query whose
+        counts one vote changes.
 
         Args:
-            own: the larger of the counts that a vote changes, [cases].
-            top: the largest count of the row of the case, [cases].
-            moment: the excess moment of the argmax, [cases, distances].
+            own: the count that one vote changes, or the larger one of two such counts, [cases].
+            top: the largest count of the query, [cases].
+            moment: E_q[(p/q)^λ] − 1 of the argmax alone, [cases, distances].
         """
         distances = np.arange(moment.shape[1])
         low, high = top[:, None] - distances, top[:, None] + distances
@@ -154,7 +165,11 @@ class _Test:
 
 
 def _over_stretches(values: Floats) -> Floats:
-    """Return maxima over runs of 1, 2, 4, … values, by the first value of the run, [levels, …]."""
+    """Return, for each position of the last axis, the largest of the next 1, 2, 4, … values.
+
+    The next values begin with the value at the position itself, and are fewer at the end of the
+    axis. The first axis of the result is the level: 2^level values are compared.
+    """
     levels, width = [values], 1
     while 2 * width <= values.shape[-1]:
         wider = levels[-1].copy()
@@ -166,14 +181,18 @@ def _over_stretches(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """One class f of each of many pairs, with the numbers that determine the moments of the pair.
+    """For each of many pairs of classes: one class f of the pair, and the counts that set its cost.
+
+    In each pair a vote moves between f and the other class o. Let C be the largest noisy count of
+    all classes except f and o, and K the number of cells per vote.
 
     Attributes:
         own: the count of f, [sides] (votes).
         other: the count of o, the other class of the pair, [sides] (votes).
         rest: the largest count of all classes except f and o, [sides] (votes).
-        law: the probabilities Pr[⌈KC⌉ = j] for j = top, top − 1, …, [sides, laws].
-        top: the largest value of j for which `law` has a probability.
+        law: the distribution of C: the probabilities Pr[⌈KC⌉ = j] for j = top, top − 1, …,
+            [sides, laws].
+        top: the largest value of ⌈KC⌉ for which `law` has a probability.
     """
 
     own: Counts
@@ -184,7 +203,7 @@ class _Sides:
 
     @classmethod
     def larger(cls, touched: Touched, others: BestOfOthers) -> _Sides:
-        """Return one entry for each pair of classes, with the larger class of the pair as f."""
+        """Return one entry for each pair of classes, with f the class that has more votes."""
         lattice = others.lattice
         # C is above `top` only with a probability so small that it is neglected.
         top = int(touched.rivals.max(initial=0)) * lattice.cells + lattice.above
@@ -193,7 +212,7 @@ class _Sides:
 
     @property
     def both(self) -> _Sides:
-        """Return all entries, followed by entries for the same pairs with the other class as f."""
+        """Return each pair of classes twice: first with its f, later with its other class as f."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),
@@ -204,17 +223,18 @@ class _Sides:
 
 
 class _Spread:
-    """The means over C of S_{l,g}, which the module defines, for l = 0, 1, 2, … in turn.
+    """Tables of S_{l,g}, and the means E_C S_{l,g} of the bound u_d, for l = 0, 1, 2, … in turn.
 
-    The computation starts with the needed part of the table of t_0. Each row of this table is a
-    gap: the count of f minus the count of o. Each column of the table is a place of f. Gaps and
-    places are in cells of 1/K vote. If the count of o falls or rises by one cell, the gap rises or
-    falls by one cell. If C, the largest noisy count of all classes except f and o, falls or rises
-    by one cell, the place of f rises or falls by one cell.
+    The docstring of this module defines S_{l,g}, u_d, f and o. C is the largest noisy count of all
+    classes except f and o. The first table, for l = g = 0, is the table of t_0, or rather the part
+    of it that `sides` needs. Each row of a table is a gap: the count of f minus the count of o.
+    Each column of a table is a place: the count of f minus C, rounded. Gaps and places are numbers
+    of cells of 1/K vote. If the count of o falls or rises by 1/K vote, the gap rises or falls by
+    one cell. If C falls or rises by 1/K vote, the place rises or falls by one cell.
     """
 
     def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
-        """Copy the needed part of `table`, which contains t_0, for l = 0."""
+        """Copy the gaps and places that `sides` needs from `table`, which contains t_0."""
         self._cells, self._distances = lattice.cells, distances
         self._size, laws = sides.own.size, sides.law.shape[1]
         gaps = (sides.own - sides.other) * lattice.cells
@@ -262,10 +282,10 @@ class _Spread:
             self._table, self._spare = wider, table
 
     def expected(self, losses: int) -> Floats:
-        """Return the means E_C S_{l,g} for l = `losses` and each g = 0, 1, … gains, [sides, g].
+        """Return the means over C of S_{l,g} for l = `losses` and each g = 0, 1, …, [sides, g].
 
-        The count of f changes by l − g votes, so the code reads S_{l,g} at a place of f that is
-        shifted by l − g votes.
+        The docstring of the module defines S_{l,g}. The count of f changes by l − g votes, so the
+        code reads the table of S_{l,g} at a gap and a place that are l − g votes larger.
         """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
@@ -288,10 +308,11 @@ class _Spread:
             np.maximum(wider[:, 1:], table[:, :-1], out=wider[:, 1:])
 
     def _collect(self, out: Floats, moved: int) -> None:
-        """Write the means of all tables in the buffer to `out`.
+        """Write the means E_C S_{l,g} to `out` for each table of S_{l,g} in the buffer.
 
-        The code reads the first table at the place of f shifted by `moved` votes, and each later
-        table at a shift that is one vote smaller than in the table before.
+        The buffer has one table for each of several g in a row. The code reads the first table at a
+        gap and a place that are `moved` votes larger than those of the pair. In each later table
+        they are one vote smaller than in the table before.
         """
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
@@ -338,7 +359,7 @@ class _Reach:
         )
 
     def giving(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query if a vote moves from f to o, [sides, g]."""
+        """Return the largest E_q[(p/q)^λ] − 1 if a vote moves from class f to o, [sides, g]."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         # v is the count of f, and v' = v − 1, if all other counts can be small enough.
@@ -357,7 +378,7 @@ class _Reach:
         return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query if a vote moves from o to f, [sides, g]."""
+        """Return the largest E_q[(p/q)^λ] − 1 if a vote moves from class o to f, [sides, g]."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         most = (self.other_low <= own) & (self.rest_low <= own)
@@ -374,7 +395,7 @@ class _Reach:
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment of a query if f has a vote more or less, [sides, g].
+        """Return the largest E_q[(p/q)^λ] − 1 if class f gains or loses one vote, [sides, g].
 
         A vote is only added or withdrawn, so only the count of f changes, and all classes except f
         are treated alike.
@@ -394,15 +415,19 @@ class _Reach:
 
 @dataclass(frozen=True, eq=False)
 class _TiedQuery:
-    """The tables and settings that all queries use; public.
+    """Tables and settings of a tied query that do not depend on votes, and so are public.
+
+    Its methods compute moments E_q[(p/q)^λ] − 1 of a query, which is a test and an argmax. A case
+    is one or two classes of a query whose counts one vote changes.
 
     Attributes:
-        lattice: the lattice of counts and of C.
-        gives, takes, lone: the tables of t_0 from `moved_vote` and `lone_vote`.
-        balls: the largest moments t_d of the argmax alone within distance d.
-        test: the test.
-        distances: the number of distances.
-        enough: the largest excess moment that the argmax can have, whatever the votes are.
+        lattice: the lattice of counts and of C, the largest noisy count of the unchanged classes.
+        gives, takes, lone: tables of t_0, the bound on the moment minus 1 of the argmax if C is
+            given; `moved_vote` and `lone_vote` describe them.
+        balls: tables of t_d, the largest t_0 of all votes within distance d.
+        test: the effect of the threshold test on the moment.
+        distances: how many distances d = 0, 1, … to the votes of the query are computed.
+        enough: an upper bound on the moment minus 1 of the argmax, whatever the votes are.
         progress: see `tied_rdp`.
     """
 
@@ -417,11 +442,14 @@ class _TiedQuery:
     progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
-        """Return excess moments of the argmax, raised by their errors, and at most `enough`."""
+        """Return moments minus 1 of the argmax, raised by numerical errors, at most `enough`."""
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Return excess moments, computed separately for test and argmax, [cases, distances]."""
+        """Return bounds on E_q[(p/q)^λ] − 1, [cases, distances].
+
+        For these bounds the worst votes for the test and the worst votes for the argmax may differ.
+        """
         found = np.empty((len(touched), self.distances))
         for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
             moment = self.balls.expected(some, others)
@@ -433,7 +461,9 @@ class _TiedQuery:
         return found
 
     def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return the largest excess moment of a vote within each pair, [cases, distances].
+        """Return the largest E_q[(p/q)^λ] − 1 if a vote moves within a pair, [cases, distances].
+
+        The vote moves from one class of the pair to the other class, in either direction.
 
         Args:
             touched, others: the pairs, and the distributions of C in their rows.
@@ -451,10 +481,9 @@ class _TiedQuery:
         return found
 
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return a faster bound on the largest excess moment of each pair, [cases, distances].
+        """Return a bound on the result of `pairs` in half of its time, [cases, distances].
 
-        For this bound the larger class of each pair is f, and the smaller class is never f. The
-        bound is at least the result of `pairs`, and takes half the time.
+        For this bound the larger class of each pair is f, and the smaller class is never f.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
@@ -465,7 +494,7 @@ class _TiedQuery:
         return found
 
     def _kinds(self, sides: _Sides, share: float) -> tuple[Floats, Floats]:
-        """Return the largest excess moments if f loses a vote, and if f gains a vote."""
+        """Return the largest E_q[(p/q)^λ] − 1 if f loses a vote, and the largest if f gains one."""
         stopped = threading.Event()
         part = share / (2 * self.distances)
         of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
@@ -482,7 +511,7 @@ class _TiedQuery:
     def _of_kind(
         self, sides: _Sides, gives: bool, *, share: float, stopped: threading.Event
     ) -> Floats:
-        """Return the largest excess moment if f loses or gains a vote, [sides, distances]."""
+        """Return the largest E_q[(p/q)^λ] − 1 if f loses or gains a vote, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
@@ -499,10 +528,10 @@ class _TiedQuery:
         return worst
 
     def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Return the largest excess moment if a vote is added to one class f, or withdrawn from it.
+        """Return the largest E_q[(p/q)^λ] − 1 if one class f gains or loses a vote.
 
-        The computation is the same as in `pairs`, but no second class changes: C is the largest
-        noisy count of all classes except f.
+        The vote is added or withdrawn, so that no other class changes. C is the largest noisy count
+        of all classes except f.
         """
         lattice, gains = self.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
@@ -529,7 +558,7 @@ class _TiedQuery:
 
 
 def _add(found: Floats, losses: int, worst: Floats) -> None:
-    """Raise `worst` to the largest excess moment at each distance d = max(l, g).
+    """Update `worst`, the largest E_q[(p/q)^λ] − 1 at each distance d = max(l, g), with `found`.
 
     `found` has the moments for l = `losses` and g = 0, 1, …, where the classes except f lose at
     most l votes and gain at most g votes. `found` and `worst` are [cases, distances].
@@ -559,7 +588,7 @@ def tied_rdp(
     Args:
         counts: integer histograms [rows, classes] of at most τ votes each, with at least 3 classes
             in any order.
-        teachers: τ (public); τ, σ, λ and the number of classes determine the lattice.
+        teachers: the number of teachers τ (public).
         sigma: standard deviation σ2 of the noise on each count of the argmax, > 0 (votes).
         threshold: T, finite (votes).
         sigma_threshold: standard deviation σ1 of the noise on the largest count, > 0 (votes).
@@ -574,7 +603,8 @@ def tied_rdp(
         λ/σ2²). If λ(λ−1)/σ2² > 500, the result is λ/(2σ1²) + min(argmax_cap, λ/σ2²).
 
     Raises:
-        ParameterError: the lattice is too large (`check_conditional_size`, `check_tied_size`).
+        ParameterError: the computation might need too much memory (`check_conditional_size`,
+            `check_tied_size`).
     """
     rows, classes = counts.shape
     argmax_cap = min(argmax_cap, order / sigma**2)
@@ -618,7 +648,11 @@ def tied_rdp(
 
 
 def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
-    """Return the cases whose bound exceeds the largest moment found for their row."""
+    """Return the cases of `touched` whose bound exceeds what was found for their row.
+
+    `bound` has an upper bound on the moment of each case, and `found` the largest moment found so
+    far in each row; a case is returned if its bound is larger at any distance.
+    """
     return touched.take(np.flatnonzero((bound > found[touched.rows]).any(axis=1)))
 
 
@@ -626,7 +660,8 @@ def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) 
     """Raise ParameterError if `tied_rdp` might need too much memory for some histograms.
 
     Raises:
-        ParameterError: a table is too large to have a few copies in memory.
+        ParameterError: the table of t_0 (`moved_vote`) would be so large that memory may not have
+            room for a few copies of it.
     """
     if overflows(sigma=sigma, order=order):
         return

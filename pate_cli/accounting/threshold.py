@@ -16,12 +16,14 @@ cost of the query is at most
 
 where F is the RDP cost of the argmax. ρ depends on the votes alone, not on the result of the test.
 So the sum of ρ over *all rows, whose number is fixed in advance*, is an RDP bound by ordinary
-composition. If a cap on answers ends a run early, rows that were not read are charged, too, because
-a sum up to the cap is not an RDP bound.
+composition. If a cap on answers ends a run early, ρ of the rows that were not read is charged, too.
+Noise decides where such a run ends, so the sum of ρ over the rows that were read is not an RDP
+bound.
 
 DEPARTURE. The paper charges the threshold test for every query and the argmax for answered queries,
-and reports the expected cost. By Jensen's inequality the expected cost is below the Rényi
-divergence.
+and reports the expected cost. The RDP cost of a query contains the average of an exponential over
+the results of the test. So by Jensen's inequality the expected cost can be smaller than the RDP
+cost, and is not a bound.
 """
 
 from __future__ import annotations
@@ -41,11 +43,12 @@ _LARGE = 500.0
 
 @dataclass(frozen=True)
 class PassMoments:
-    """The factors that the threshold test contributes to the moments of a query.
+    """Moments of the threshold test, from which `chain_rdp` computes the RDP cost of a query.
 
     Attributes:
-        excess: E_q[(p/q)^λ] − 1, the excess moment of the test alone, [4, *v.shape]: for v' = v − 1
-            and v' = v + 1, forward and reverse.
+        excess: E_Q[(P/Q)^λ] − 1, where P and Q are the distributions of the result of the test at
+            two neighbours, [4, *v.shape]. Each v' = v − moved and v' = v + moved has two values:
+            one with P at v and Q at v' (forward), and one with P at v' and Q at v (reverse).
         log_weight: log p^λ p'^{1−λ} (forward) or log p'^λ p^{1−λ} (reverse) for the event that the
             test passes, [4, *v.shape].
         order: the Rényi order λ.
@@ -63,9 +66,10 @@ class PassMoments:
 def pass_moments(
     v: Floats, *, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
-    """Return the moments of a threshold test at scores v, for both neighbours and directions.
+    """Return the moments of a threshold test at scores v, for neighbours v' = v ± `moved`.
 
-    The array v has any shape. A neighbour moves v by at most `moved` ≥ 1 votes.
+    `PassMoments` explains the four moments of each score. The array v has any shape. A neighbour
+    moves v by at most `moved` ≥ 1 votes.
     """
     margins = ((v + step - threshold) / sigma for step in (0, -moved, moved))
     here, below, above = ((log_ndtr(x), log_ndtr(-x)) for x in margins)
@@ -89,8 +93,9 @@ def cell_moments(
     σ1 = 1, λ = 3 the largest cost is 1.0783, but at whole v it is 1.0605. So each cell is cut into
     pieces of length h. If the derivative of a function stays in [D⁻, D⁺] on a piece, the function
     is at most the larger of its two end values plus h(D⁺ − D⁻)/4. A moment is a sum of terms e^A
-    with A = λ log Φ(±x) − (λ−1) log Φ(±x'). Because the hazard rate φ/Φ decreases, its values at
-    the ends of a piece bound the derivatives of A, of e^A, and of the moment.
+    with A = λ log Φ(±x) − (λ−1) log Φ(±x'). The derivative of log Φ(x) is φ(x)/Φ(x), which
+    decreases in x. So the values of φ/Φ at the ends of a piece give bounds on the derivative of A
+    in the piece, and these give bounds on the derivatives of e^A and of the moment.
     """
     if width == 0.0:
         return pass_moments(low, threshold=threshold, sigma=sigma, order=order, moved=moved)
@@ -120,7 +125,7 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return bounds on a term e^A of the moment of a test, for each piece of each cell.
+    """Return bounds on one of the two terms e^A of the test's moment, for each piece of each cell.
 
     `cell_moments` explains A, pieces and cells. With sign 1 the bounds are on the term for an
     answer, and with sign −1 on the term for no answer. The three results are an upper bound on A,
@@ -147,7 +152,7 @@ def _larger_end(values: Floats) -> Floats:
 
 
 def _hazard(x: Floats) -> Floats:
-    """Return the hazard rate φ/Φ of the normal distribution, computed through logarithms."""
+    """Return φ(x)/Φ(x) for the standard normal distribution; log Φ has this derivative."""
     return np.exp(-0.5 * x * x - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
 
 

@@ -37,7 +37,7 @@ def aggregate(
     """Turn teacher votes into differentially private labels and a report that may be published.
 
     Options and public rules decide all settings before the first vote is read. Publish the labels
-    and the report; keep the votes and the ledger.
+    and the report; keep the votes and the ledger secret.
 
       pate aggregate votes.parquet --target-epsilon 1.5 -o labels.csv
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run

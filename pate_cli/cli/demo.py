@@ -70,6 +70,6 @@ def demo(*, folder: FileName | None = None) -> None:
 
 
 def _sample(name: str) -> Path:
-    """Return the path of sample votes, in the installed package or beside it in a checkout."""
+    """Return the path of sample votes: in the installed package, or in the source repository."""
     installed = _PACKAGE / "sample_votes" / name
     return installed if installed.exists() else _PACKAGE.parent / "sample_votes" / name

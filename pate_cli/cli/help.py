@@ -69,7 +69,7 @@ def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
 
 
 def argument(keyword: Keyword) -> str:
-    """Return an argument in the form of a usage line."""
+    """Return an argument for the usage line: FILE... if it may be repeated, [FILE] if optional."""
     name = f"{keyword.option}{'...' if keyword.several else ''}"
     return name if keyword.default is Keyword.required else f"[{name}]"
 

@@ -26,16 +26,17 @@ def release(
     """Publish one report for several runs, with the worst-case cost of all of them together.
 
     Give reports or records of any runs. With --external the total also includes other mechanisms
-    that were trained on the same records. From ledgers, you may also publish a sanitized epsilon of
-    their votes (--release upper). A sanitized epsilon needs one Renyi order for all ledgers. Fix
-    the order before the first label: give the same --order to every aggregate whose ledgers you
-    will compose. The record has every sanitized epsilon. If a sanitized epsilon was already drawn
-    from one of the runs, pate refuses to draw another sanitized epsilon (exit code 7).
+    that were trained on the same records. If you give only ledgers, you may also publish a
+    sanitized epsilon of their votes (--release upper). For this, all ledgers must have the same
+    Renyi order. Choose the order before the first label is drawn, and give it as --order to every
+    pate aggregate whose ledger you will give to pate release. pate release writes every sanitized
+    epsilon to the record. If a sanitized epsilon was already drawn from one of the runs, pate
+    refuses to draw another sanitized epsilon (exit code 7).
 
       pate release first.report.json second.report.json --report both.report.json
     """
     if asked.get("again") and asked.get("record") is False:
-        raise UsageError("`again` needs a record of earlier draws; leave out `record` False")
+        raise UsageError("`again` needs a record with earlier draws; run without `record` False")
     first = Path(public_name(asked["given"][0])).stem.removesuffix(".spent") or "release"
     piped = report == "-" or (report is None and not terminal.read_by_person())
     place = "-" if piped else report or f"{first}.report.json"

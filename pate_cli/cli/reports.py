@@ -81,7 +81,7 @@ def _refuse_false(found: Explanation) -> None:
     """Raise MismatchError if a number or sentence of the explained report is false."""
     if found.failed:
         failed = ", ".join(found.failed)
-        raise MismatchError(f"the report does not hold; these checks failed: {failed}")
+        raise MismatchError(f"do not rely on the report; these checks failed: {failed}")
 
 
 @command(verbs.verify)

@@ -35,9 +35,9 @@ def session(
     answer is sent. A line that is not a query costs nothing; its answer is {"id": "q7", "error":
     "line 7: ..."}.
 
-    The same command continues the session, and an id that was asked before gets the same answer.
-    The cost of the whole session is fixed beforehand, and is valid even if queries depend on
-    answers.
+    To continue a session later, give the same command again. A query with an id that was asked
+    before gets the same answer. The cost of the whole session is fixed beforehand, and is valid
+    even if queries depend on answers.
 
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
@@ -51,7 +51,7 @@ def session(
             "`report` needs the name of a file, because a session writes its labels to stdout"
         )
     if sys.stdin is None or sys.stdin.closed:
-        raise VoteError("cannot read standard input: it is closed")
+        raise VoteError("cannot read standard input: it is closed; connect a pipe or a file")
     note_stream("the queries", sys.stdin)
     with terminal.outputs(force=force) as out:
         if report is not None:

@@ -22,9 +22,9 @@ def plan(
     """Find settings and expected answers for a run, before there are votes. Public.
 
     Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. Answers
-    are computed for made-up teachers who are right as often as --agreement says. The command prints
-    the probability to pass the release test, also for the worst made-up teachers. The command reads
-    no votes.
+    are computed for made-up teachers who are right as often as --agreement says. For each
+    agreement the command prints the average and the smallest probability that such teachers pass
+    the release test. The command reads no votes.
 
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2

@@ -35,7 +35,7 @@ def forge(report, **changes):
 def test_a_forged_report_has_nothing_to_sign(pate, released):
     forge(released, epsilon=0.125)
     told = pate("explain", "r.json")
-    said = "pate: the report does not hold; these checks failed: numbers and words\n"
+    said = "pate: do not rely on the report; these checks failed: numbers and words\n"
     assert (told.exit_code, told.stderr) == (10, said)
     assert told.stdout.startswith(
         "Nothing is promised\n  This report does not hold; these checks failed: "

@@ -1,5 +1,6 @@
 """Names of classes: which text is a vote for which, beside an oracle that takes one at a time."""
 
+import json
 import pickle
 import unicodedata
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.join import names_of
 from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
+from pate_cli.votes.opening import open_votes
 from refusals import refusal
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
@@ -213,3 +215,73 @@ def test_names_travel_and_compare():
 def test_few_names_are_shown():
     assert shown(["a", "b", "c"]) == "a, b, c"
     assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+def histograms(path, **how):
+    with open_votes(path, layout="long", **how) as file:
+        return [batch.counts.tolist() for batch in file.batches()]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [("True,False", ("TRUE", "True", "false")), ("a,b,c", ("01", "1", "2.0"))],
+)
+@pytest.mark.parametrize("odd", ["unsure", "2.50", "1e0", "-1"])
+def test_a_vote_in_long_form_does_not_change_how_the_others_are_read(names, words, odd, tmp_path):
+    """All votes stand in one column, whose type once followed from every vote in it."""
+    path, cells = tmp_path / "v.csv", [words[n % 3] for n in range(12)]
+    found = []
+    for first in (words[0], odd):
+        rows = [f"{n // 6},{n % 6},{first if n == 0 else word}" for n, word in enumerate(cells)]
+        path.write_text("\n".join(["query_id,teacher_id,label", *rows]))
+        found.append(histograms(path, label_names=names, accept_unmatched=True)[0])
+    (before, same), (after, still) = found
+    assert same == still
+    moved = np.subtract(after, before)
+    assert np.abs(moved).max() <= 1
+    assert moved.clip(0).sum() <= 1
+    assert (-moved).clip(0).sum() <= 1
+
+
+def test_listed_ids_of_text_files_do_not_depend_on_who_voted(tmp_path):
+    """One vote on q3 makes a column of texts; without this vote the ids are numbers."""
+    rows = [f"{q},{t},{t % 2}" for q in (1, 2) for t in range(4)]
+    found = []
+    for more in (["q3,0,1"], []):
+        (tmp_path / "v.csv").write_text("\n".join(["query_id,teacher_id,label", *rows, *more]))
+        how = {"classes": 2, "teachers": 4, "queries": ["1", "2", "q3"]}
+        with open_votes(tmp_path / "v.csv", layout="long", **how) as file:
+            (batch,) = file.batches()
+            found.append((batch.ids, batch.counts.tolist()))
+    assert found[0][0] == found[1][0] == ("1", "2", "q3")
+    assert found[0][1][:2] == found[1][1][:2]
+    assert found[1][1][2] == [0, 0]
+
+
+def test_as_many_queries_as_teachers_need_a_null_for_each_missing_vote(tmp_path):
+    """Else rows and columns could be exchanged; the length of the first list once decided."""
+    lists = [[0, 1, 1], [1, 0, 1], [1, 1, 1]]
+    for row in (0, 2):
+        for short in ([1, 0], [1, 0, None]):
+            votes = [*lists[:row], short, *lists[row + 1 :]]
+            path = tmp_path / "v.jsonl"
+            path.write_text("\n".join(json.dumps({"labels": each}) for each in votes))
+            how = {"layout": "labels", "classes": 2, "teachers": 3}
+            if len(short) == 2:
+                with pytest.raises(VoteError, match="null for each missing vote"):
+                    open_and_count(path, **how)
+            else:
+                assert open_and_count(path, **how)[row] == [1, 1]
+
+
+def open_and_count(path, **how):
+    with open_votes(path, **how) as file:
+        return [row for batch in file.batches() for row in batch.counts.tolist()]
+
+
+def test_a_part_in_which_nobody_votes_is_read_like_the_others(tmp_path):
+    (tmp_path / "p1.jsonl").write_text('{"labels": ["cat", "dog", "cat"]}\n' * 2)
+    for votes in (["cat", None, None], [None, None, None]):
+        (tmp_path / "p2.jsonl").write_text(json.dumps({"labels": votes}))
+        counts = open_and_count(tmp_path, layout="labels", label_names="cat,dog", teachers=3)
+        assert counts == [[2, 1], [2, 1], [sum(vote == "cat" for vote in votes), 0]]

@@ -84,7 +84,10 @@ def stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
-    """If the block is interrupted, print what was released, and raise `ended(exit code)`."""
+    """If a signal interrupts the block, print what was released, and raise an exception.
+
+    `ended` takes the exit code of the program, and returns the exception to raise.
+    """
     try:
         yield
     except KeyboardInterrupt as error:
@@ -107,7 +110,11 @@ def write(text: str) -> None:
 
 
 def print_words(said: Said) -> None:
-    """Print lines, pairs and tables on stdout; raise the errors of `write`."""
+    """Print lines, pairs and tables on stdout.
+
+    Raises:
+        OutputError: standard output is closed, or has no room.
+    """
     with _standard_output():
         from rich.console import Console
 
@@ -141,7 +148,7 @@ def read_by_person() -> bool:
 
 
 def told_to_person() -> bool:
-    """Return whether standard error is a terminal, and no file or log that stores messages."""
+    """Return whether standard error is a terminal, and not a file or log that others may read."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
@@ -163,7 +170,10 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
-    """Yield a transaction for the outputs of a command; `what_was_released` can report on it."""
+    """Yield a transaction for the outputs of a command.
+
+    If the command is interrupted, `what_was_released` says whether these outputs were released.
+    """
     from pate_cli.files.outputs import Outputs
 
     out = Outputs(force=force)
@@ -203,12 +213,12 @@ def notes_of(error: BaseException) -> str:
 
 
 def answered() -> None:
-    """Note that an answer was sent to standard output; the record has its cost."""
+    """Remember, for `what_was_released`, that the command sends answers to standard output."""
     _ANSWERED.set(True)
 
 
 def what_was_released() -> str:
-    """Return a phrase on what was released, for a message about an interruption."""
+    """Return a phrase that says whether anything was released before an interruption."""
     if _ANSWERED.get():
         return "all answers that were sent are in the record"
     if any(out.released for out in _OUTPUTS.get([])):

@@ -29,7 +29,7 @@ class View:
 
     Attributes:
         as_json: print JSON, even on a terminal.
-        as_table: print the table for a terminal, even into a pipe.
+        as_table: print text for people, as on a terminal, even if stdout is a pipe.
         quiet: print no progress, notes or summary.
     """
 
@@ -73,10 +73,11 @@ def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
 
 @contextlib.contextmanager
 def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
-    """Open the votes, and store them in `asked` in place of their name and reading options.
+    """Open the votes that `asked` names, and store the open vote file in `asked` instead.
 
-    If messages go to a terminal, the function also prints which votes match no label name. Lines
-    that depend on the votes are not written to a file or a log, which others may read.
+    The options about reading the votes are removed from `asked`. If stderr is a terminal, the
+    function also prints the votes that are texts and match no label name. If stderr is a file or a
+    log, it does not print them, because others may read the file or log.
     """
     from pate_cli.mechanisms import mechanism_class
     from pate_cli.verbs.request import reading

@@ -52,8 +52,8 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
     """Return each value, or each slice along an axis, once and in ascending order.
 
     If `np.unique` is called without `return_counts`, numpy imports its module for masked arrays,
-    which takes a twentieth of the time of a short run. So the code asks for counts, and ignores
-    them.
+    which takes a twentieth of the time of a short run. This function avoids the import: it passes
+    `return_counts`, and does not use the counts.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 
@@ -71,7 +71,7 @@ class SparseCounts:
             entries per row.
         counts: the number of votes for each class in `labels`, ≥ 1, and 0 as padding; [queries,
             entries].
-        classes: the number of all classes, with and without votes; public.
+        classes: the number of all classes, with and without votes. This number is public.
     """
 
     labels: Ints
@@ -96,13 +96,13 @@ class SparseCounts:
 
     @classmethod
     def of_entries(cls, rows: Ints, labels: Ints, votes: Ints, shape: tuple[int, ...]) -> Self:
-        """Return histograms of votes by row and class.
+        """Return the histograms of a list of votes; each item has a row, a class and its votes.
 
         Args:
-            rows: the row of each entry, [entries].
-            labels: the class of each entry, [entries].
-            votes: the number of votes of each entry, [entries]; entries with the same row and class
-                are added.
+            rows: the row of the histograms to which each item belongs, [items].
+            labels: the class of each item, [items].
+            votes: the number of votes of each item, [items]; votes of items with the same row and
+                class are added.
             shape: (queries, classes).
         """
         key, inverse = np.unique(rows * np.int64(shape[1]) + labels, return_inverse=True)
@@ -117,7 +117,10 @@ class SparseCounts:
         return cls(padded, found, shape[1])
 
     def plus(self, rows: Ints, labels: Ints, votes: Ints) -> SparseCounts:
-        """Return these histograms plus more votes, each with its row and class, all [entries]."""
+        """Return these histograms plus a list of votes.
+
+        The i-th item of the list adds `votes[i]` votes for class `labels[i]` in row `rows[i]`.
+        """
         own, place = np.nonzero(self.counts)
         return SparseCounts.of_entries(
             np.concatenate([own, rows]),
@@ -153,11 +156,16 @@ class SparseCounts:
         return self.classes - self.voted
 
     def without_votes(self, place: Ints) -> Ints:
-        """Return the j-th class without votes in each row, [queries], where j = `place` < `zeros`.
+        """Return one class without votes for each row, [queries].
 
-        Let ℓ be the i-th class with votes, where i and j count from 0. Of the ℓ classes below class
-        ℓ, i classes have votes, and ℓ − i classes have none. So class ℓ is below the j-th class
-        without votes exactly if ℓ − i ≤ j.
+        In a row, number the classes without votes 0, 1, 2, … from the lowest class up. `place`
+        holds one such number j per row, and the method returns the class with number j. If a row
+        has at most j classes without votes, the returned number is not a class.
+
+        Number the classes with votes in the same way, and let class ℓ have number i. There are ℓ
+        classes below class ℓ: i of them have votes, so ℓ − i have none. The class ℓ is thus below
+        the returned class exactly if ℓ − i ≤ j. The returned class is j plus the number of classes
+        with votes below it.
         """
         before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
         before &= self.labels < self.classes
@@ -206,7 +214,7 @@ def stacked(parts: Sequence[Histograms]) -> Histograms:
 
 
 def row_width(histograms: Histograms) -> int:
-    """Return how many numbers a row has: its classes, or its entries in sparse histograms."""
+    """Return how many counts a row stores: one per class if dense, or one per entry if sparse."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
     return counts.shape[-1]
 
@@ -220,7 +228,10 @@ def largest_two(histograms: Histograms) -> Counts:
 
 
 def votes_for(histograms: Histograms, labels: Ints) -> Counts:
-    """Return how many votes each query has for its class in `labels`, [queries]."""
+    """Return how many votes each query has for one class, [queries].
+
+    `labels` has the class for each query, [queries].
+    """
     if not isinstance(histograms, SparseCounts):
         return np.take_along_axis(histograms, labels[:, None], axis=1)[:, 0].astype(np.int64)
     return np.where(histograms.labels == labels[:, None], histograms.counts, 0).sum(axis=1)
@@ -241,7 +252,9 @@ CLASSES: Final = 2
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The labels of a query if queries have several labels, each of them yes or no; public.
+    """How many labels each query has, and their names, if a query has several yes-or-no labels.
+
+    The number and the names are public.
 
     Row r of the votes is about label r % count of query r // count, and has the classes no and yes.
 

@@ -1,7 +1,7 @@
 """Convert between arrays of Arrow and numpy without importing pandas.
 
-The functions of pyarrow import pandas if it is installed, which takes longer than the import of
-numpy.
+The conversions that pyarrow itself offers import pandas if pandas is installed. This would take
+longer than the import of numpy.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def texts_of(texts: Sequence[str]) -> Any:
     raw = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, raw)], dtype=np.int64)
     if ends[-1] > _MOST_BYTES:
-        raise ParameterError("texts of more than 2 GiB together do not fit a column")
+        raise ParameterError("a column of ids or names has over 2 GiB of text; shorten the texts")
     places = pa.py_buffer(ends.astype(np.int32))
     return pa.StringArray.from_buffers(len(raw), places, pa.py_buffer(b"".join(raw)))

@@ -3,10 +3,10 @@
 This module also escapes and shortens names and values in messages, because a name may contain a
 line break, a command to the terminal, thousands of letters, or a password.
 
-Two functions remove passwords from addresses. `without_credentials` takes a single name, which may
-contain any characters. `withheld` takes a longer text and finds all addresses in it; a blank ends
-an address. All messages go through `withheld`, because texts of other libraries may quote an
-address with a password.
+Two functions remove passwords from addresses. `without_credentials` takes a single name of a file
+or a cluster, which may be an address and may contain blanks. `withheld` takes a whole message, and
+removes the passwords of all addresses in it; in a message, a blank ends an address. All messages go
+through `withheld`, because texts of other libraries may quote an address with a password.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class VoteError(PateError):
 
 
 class NotOpenedError(VoteError):
-    """Raised if a file of votes cannot be opened; a worker may see it under another path."""
+    """Raised if a file of votes cannot be opened; perhaps a worker has no file of this name."""
 
 
 class LedgerError(PateError):
@@ -116,7 +116,7 @@ class UnreachableError(PateError):
 
 
 class BudgetSpent(UnreachableError):  # noqa: N818 - the usual end of a session, not an error
-    """Raised by a session that may ask no more queries, because it has spent its target.
+    """Raised by a session whose queries have used up its target ε, so that it may ask no more.
 
     >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
     >>> with pate.Session(**given, target_epsilon=1, record="asked.spent.json") as session:
@@ -147,7 +147,7 @@ class OutputError(PateError):
 
 
 class SpentError(PateError):
-    """Raised if an ε of a ledger was published before; a second draw would cost more privacy."""
+    """Raised if a sanitized ε was already drawn from a ledger; another would cost more privacy."""
 
     exit_code = 7
 
@@ -169,7 +169,10 @@ _LOCAL: Final = "file"
 
 
 def without_credentials(name: str) -> str:
-    """Return an address without user, password, query and fragment; other names do not change."""
+    """Return an address without user, password, query and fragment.
+
+    A name that is not an address, such as a path, is returned unchanged.
+    """
     return _NAME.sub(lambda found: f":{found[1]}{_bare(found, found[2])}", name, count=1)
 
 

@@ -61,7 +61,7 @@ def test_the_shift_of_a_release(value):
 @pytest.mark.parametrize("shape", [(0,), (2, 2)])
 def test_orders_are_a_vector(shape):
     text = refusal(ParameterError, checks.check_orders, np.full(shape, 2.0))
-    assert text == f"orders must be a non-empty vector, got shape {shape}"
+    assert text == f"Renyi orders must be a non-empty vector, got shape {shape}"
 
 
 @pytest.mark.parametrize("value", [0, 1.5, True, "2"])

@@ -28,51 +28,64 @@ ideal run has a guarantee (eps, delta), the actual run has the guarantee
   2^-64, even far out in the tail. (At each end, all ideal draws beyond the largest actual draw are
   one cell.)
 
-- *coarse cells*: some draws take part in several comparisons, such as the noise on the threshold of
-  sparse vector. If a draw takes part in several comparisons, an outcome is an interval in which the
-  draw lies. Round-off changes the probability of an interval by A = 2^-53 (1 + tau/b), where tau is
-  the number of teachers and b the scale of the noise. If an interval is at least 2^-13 scales long,
-  round-off changes the probability of the interval by a factor of at most 1 + 2^13 A, and this
-  factor is part of eta. If an interval is shorter than 2^-13 scales, the factor can be large. An
-  interval is shorter than 2^-13 scales with probability at most 2^-13 r, where r is the number of
-  rows. So intervals shorter than 2^-13 scales add 2^-66 (1 + tau/b) r to cell, which is at most
+- *coarse cells* belong to draws that take part in several comparisons. An example is the noise on
+  the threshold of the sparse vector technique, because many rows are compared with this threshold.
+  If all other draws are fixed, each outcome of the run means that such a draw lies in an interval.
+  Round-off changes the probability that the draw lies in this interval by at most A = 2^-53 (1 +
+  tau/b), where tau is the number of teachers and b the scale of the noise.
+
+  If an interval is at least 2^-13 scales long, round-off changes the probability of the interval by
+  a factor of at most 1 + 2^13 A, and this factor is part of eta. If the interval of an outcome is
+  shorter than 2^-13 b, this factor can be large. The interval of the outcome is that short with
+  probability at most 2^-13 r, where r is the number of rows that are compared with the threshold.
+  So these short intervals add 2^-13 r A = 2^-66 (1 + tau/b) r to cell. This number is at most
   `COARSE_CELL` = 2^-53 if (1 + tau/b) r <= 2^13.
 
-- *eta*: round-off of u, of the quantile (a few units in the last place) and of count + scale * draw
-  moves the threshold c by at most 2^-53 (a few |x| + tau/sigma) standard deviations, where x is the
-  draw. The change of log F is at most the distance that c moves times the hazard rate, which is at
-  most |x| + 1 <= 10.2 for the normal and 1 for Laplace. Together, round-off gives an eta of about
-  2^-53 (500 + 10 tau/sigma). For ten thousand queries over ten classes at tau/sigma = 6, 2 N eta is
+- *eta* is the effect of round-off. Three numbers are rounded: u, the quantile (by a few units in
+  the last place) and count + scale * draw. The effect is as if the threshold c moved by at most
+  2^-53 (a few |x| + tau/sigma) standard deviations. Here x is the draw, tau the number of teachers
+  and sigma the standard deviation of the noise. If the threshold c moves, log F changes by at most
+  the distance times the hazard rate of the draw, which is the density divided by the tail
+  probability. The hazard rate is at most |x| + 1 <= 10.2 for the normal and 1 for Laplace. So the
+  round-off of all three numbers gives an eta of about 2^-53 (500 + 10 tau/sigma). For example, for
+  ten thousand queries over ten classes and noise with tau/sigma = 6, eps increases by 2 N eta =
   1e-8. A published eps is rounded up to four decimals. The code does not add 2 N eta to eps,
   because 1e-8 is negligible compared with rounding to four decimals.
 
-- *the best of s* normal draws (`best_normal_from_words`) is one draw with a cell of 2^-64. The best
-  of s draws has an eta below 2^-53 (20,000 + 700 tau/sigma). A second random word decides,
-  uniformly, which of the s draws is the best one (`place_from_words`). The probability that a given
-  draw is chosen as the best is wrong by a factor of at most 1 ± s 2^-64. So choosing the best draw
-  adds to eta, but not to cell. THEORY.md, section 24.2, proves the bounds on the eta of the best
-  draw and on the probability of each choice.
+- *the best of s* normal draws: among the s classes without votes on a query, only the class with
+  the largest noise can win. `best_normal_from_words` makes this largest noise as one draw, from one
+  word, with a cell of 2^-64. The eta of this draw is below 2^-53 (20,000 + 700 tau/sigma), with tau
+  and sigma as above. A second random word decides, uniformly, which of the s draws is the best one
+  (`place_from_words`). The exact probability of each of the s choices is 1/s, and the actual
+  probability is between (1 - s 2^-64)/s and (1 + s 2^-64)/s. So the choice among the s draws adds
+  to eta, but not to cell. THEORY.md, section 24.2, proves the bounds on the eta of the best draw
+  and on the probability of each choice.
 
 - *a published epsilon* is a multiple of 1e-4. The draws that lead to the same published epsilon
-  form an interval, and an event may be any set of such intervals. How many intervals there are
-  depends on the standard deviation of the noise on epsilon, and this standard deviation is secret.
-  So the noise on a published epsilon is made from two words (`fine_normal_from_words`), with cells
-  of 2^-128. Even 2^63 intervals, with a cell of 2^-128 at each of their two ends, add only one
-  `CELL` = 2^-64. `smallest_delta` allows for `RELEASES` published epsilons. Round-off moves the
-  ends of an interval by at most 2^-49 M nats, where M bounds the sum of the sizes of all terms of
-  epsilon, in nats. Relative to the probability of an interval, round-off changes this probability
-  by at most 2e-8 M, because no published epsilon has a standard deviation below `NARROWEST`. If the
-  standard deviation of the noise on epsilon is 0.001 nats or more, the relative change is at most
-  3e-10 M. The proof is in THEORY.md, section 24.4.
+  form an interval, and an event may be any set of such intervals. The number of intervals that
+  draws can reach depends on the standard deviation of the noise on epsilon, and this standard
+  deviation is secret. So the noise on a published epsilon is made from two words
+  (`fine_normal_from_words`), with cells of 2^-128. Cells change the probability of an interval by
+  at most 2^-128 at each of its two ends. Even for 2^63 intervals, all these changes together are at
+  most one `CELL` = 2^-64. `smallest_delta` allows for `RELEASES` published epsilons.
 
-Because draws have cells, the true delta is larger than the delta of ideal noise, and the difference
-is *not* negligible if delta is small. `smallest_delta` returns ten times the error that cells add
-to delta. The error that cells add to delta grows with eps. The code computes this error at the
-worst-case eps of the labels plus one, or at 10 if that is less. The added one leaves room for a
-sanitized epsilon, which is released in addition to the labels. pate refuses runs whose delta is
-below `smallest_delta`. So if eps is at most 10, the delta of a report is at most a tenth too small,
-and usually far less. If eps is above 10, the delta of a report may be too small by e^(eps - 10)
-tenths of delta, but an eps above 10 protects hardly anybody.
+  Round-off changes the epsilon that is then rounded to a multiple of 1e-4 by at most 2^-49 M nats.
+  Epsilon is a sum, one term of which is the noise; M, in nats, is an upper bound on the sum of the
+  absolute values of its terms. The noise on a published epsilon never has a standard deviation
+  below `NARROWEST`. So round-off changes the probability of an interval by at most 2e-8 M times
+  this probability. If the standard deviation of the noise on epsilon is 0.001 nats or more, the
+  change is at most 3e-10 M times the probability of the interval. The proof is in THEORY.md,
+  section 24.4.
+
+Each draw stands for a cell of ideal draws. Because of these cells, the true delta is larger than
+the delta of ideal noise, and the difference is *not* negligible if delta is small. `smallest_delta`
+returns ten times the error that cells add to delta. The error that cells add to delta grows with
+eps. The code computes the error that cells add to delta for an eps that is the worst-case eps of
+the labels plus one, or 10 if that is less. The code adds one to the eps of the labels to leave room
+for a sanitized epsilon, which is released in addition to the labels. pate refuses runs whose delta
+is below `smallest_delta`. So if eps is at most 10, the delta of a report is at most a tenth too
+small, and usually far less. If eps is above 10, the delta of a report may be too small by delta
+times e^(eps - 10)/10, but an eps above 10 protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") finds the count in the *released* value count + noise,
@@ -83,24 +96,26 @@ counts. A query releases an argmax, or the fact that no noisy count is above a t
 cause no errors except those that eta and cell bound. Epsilon is the only real number that is drawn
 and published, and it is rounded *up* to 4 decimals before it is published. Each published epsilon
 corresponds to an interval of draws, and neighbouring inputs have the same possible published
-epsilons. So floating-point numbers only change probabilities near the two ends of such an interval.
-The guarantees do not protect an epsilon that somebody reads before it is rounded, and they do not
-cover what the running time reveals.
+epsilons. So floating-point numbers matter only for draws near the two ends of the interval of a
+published epsilon. The guarantees do not protect an epsilon that somebody reads before it is
+rounded, and they do not cover what the running time reveals.
 
-**Where words come from.** All noise of a run is computed from one `RunKey`. Word w of the stream
-for a purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
-from i·(draws per row) on. So the noise of a row only depends on the key and on the place of the
-row. Parallel, distributed and sequential runs with the same key give the same labels, and a task
-that is repeated publishes no second answer. A new key is 256 bits from the operating system's
-generator. The key is never written to a file, except to a checkpoint that only its owner can read.
-The key is lost when the run ends. The guarantees are those of a run with truly random words,
-against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words. Noise
-from the operating system's own generator, a stream cipher, would also need the assumption that
-nobody can distinguish its words from random words. SHAKE-256 is in the standard library and gives
-40 million words per second on one core, which is a quarter of a microsecond for a row of ten
-classes. AES in counter mode would be faster than SHAKE-256, but needs one more package. Philox and
-similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per call, and has a
-fifth of the speed of SHAKE-256.
+**Where words come from.** All noise of a run is computed from one `RunKey`. The labels have a
+stream of words, and everything that is drawn once per run, such as the outcome of the release test,
+has a stream of its own. The purpose is the name of the stream. SHAKE-256(key, purpose, ⌊w/1024⌋)
+gives a block of 1024 words, and word w of the stream is in this block. The noise of row i of the
+labels begins at word i·(draws per row). So the noise of a row only depends on the key and on the
+place of the row. Parallel, distributed and sequential runs with the same key give the same labels,
+and a task that is repeated publishes no second answer. A new key is 256 bits from the operating
+system's generator. The key is never written to a file, except to a checkpoint that only its owner
+can read. The key is lost when the run ends. The guarantees are those of a run with truly random
+words, against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words.
+The operating system's own generator could make all noise instead of SHAKE-256. But it is a stream
+cipher, so the guarantees would also need an assumption: nobody can distinguish its words from
+random words. SHAKE-256 is in the standard library and gives 40 million words per second on one
+core, which is a quarter of a microsecond for a row of ten classes. AES in counter mode would be
+faster than SHAKE-256, but needs one more package. Philox and similar generators are not made to
+withstand attacks. BLAKE2b gives 64 bytes per call, and has a fifth of the speed of SHAKE-256.
 
 If a run has a seed, a Philox counter generator makes the words, and SHAKE-256 is not used. The
 noise of a seed is the same on every machine, and everybody who knows or guesses the seed can
@@ -186,7 +201,10 @@ class Noise:
             ParameterError: `log_chance` is above 0.
         """
         if not log_chance <= 0.0:
-            raise ParameterError(f"the logarithm of a chance must be at most 0, got {log_chance}")
+            raise ParameterError(
+                "`log_chance` must be the logarithm of a probability, so at most 0, "
+                f"got {log_chance}"
+            )
         number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
         numerator, denominator = math.exp(log_chance).as_integer_ratio()
         return number == 0 or number * denominator < numerator << (64 * _COIN_WORDS)
@@ -217,9 +235,9 @@ class RunKey:
 
         Args:
             seed: None for a secret key from the operating system's generator. Labels that are
-                released need a secret key. The generator has no state in this process, so a forked
-                process makes other keys. A whole number ≥ 0 makes reproducible noise for tests and
-                papers.
+                released need a secret key. Each call asks the operating system for a new key, so a
+                forked process that calls this gets a key of its own. A whole number ≥ 0 makes
+                reproducible noise for tests and papers.
 
         Raises:
             EngineError: the system gives no random numbers.
@@ -251,11 +269,17 @@ class RunKey:
             ParameterError: the purpose is empty or "labels"; `rows` gives the noise of labels.
         """
         if purpose in ("", "labels"):  # with a seed, the empty purpose has the noise of labels
-            raise ParameterError(f"the purpose of a draw must not be {purpose!r}")
+            raise ParameterError(
+                f"the purpose of a draw must not be {purpose!r}: give another name, "
+                "or call `RunKey.rows` for the noise of labels"
+            )
         return self._noise(purpose, 0)
 
     def name(self, purpose: str) -> str:
-        """Return a name that no other run has: 32 hexadecimal digits that do not reveal the key."""
+        """Return a name of this run for a purpose: 32 hexadecimal digits that hide the key.
+
+        No other run has this name, not even a run with the same seed.
+        """
         return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
     @property
@@ -313,8 +337,8 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
     """Return the smallest δ that a run may state, rounded up to two digits.
 
     Floating-point noise adds at most (draws·cell + RELEASES·CELL)(1 + e^ε) to δ, and the smallest δ
-    is ten times this bound. So floating-point noise adds at most a tenth of δ. The docstring of
-    this module explains why.
+    is ten times this bound. So if ε is at most 10, floating-point noise increases the δ that a run
+    states by at most a tenth of this δ. The docstring of this module explains why.
 
     Args:
         draws: how many numbers are drawn for labels, ≥ 0.
@@ -336,8 +360,8 @@ def fine_normal_from_words(words: Words) -> Draws:
     """Return standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
 
     The first word of each pair gives the sign and the integer k, as a single word does in
-    `normal_from_words`. The second word, w, gives 64 binary digits after the binary point of k. So
-    u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
+    `normal_from_words`. The second word, w, adds 64 binary digits to k: k + (w + ½)·2^-64 takes the
+    place of k + ½. So u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
     """
     first, second = words[..., 0], words[..., 1]
     behind = (second.astype(np.float64) + 0.5) * 2.0**-64
@@ -347,10 +371,11 @@ def fine_normal_from_words(words: Words) -> Draws:
 def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
     """Return the largest of s standard normal draws, made from one word; −∞ for s = 0.
 
-    The largest draw has the distribution function Φ^s, so it is Φ⁻¹(V^{1/s}) for a uniform V. V is
-    u or 1 − u, depending on the lowest bit of the word. The quantile is computed from V^{1/s} or
-    from the upper tail 1 − V^{1/s} = −expm1(log(V)/s), whichever is smaller, so that no digits
-    cancel. For s = 1 the draws are those of `normal_from_words`.
+    The largest draw has the distribution function Φ^s, so it is Φ⁻¹(V^{1/s}) for a uniform V. The
+    upper 63 bits of the word give a number u in (0, ½). If the lowest bit of the word is 1, V is u;
+    otherwise V is 1 − u. The quantile is computed from V^{1/s} or from the upper tail
+    1 − V^{1/s} = −expm1(log(V)/s), whichever is smaller, so that no digits cancel. For s = 1 the
+    draws are those of `normal_from_words`.
     """
     u = _tail(words)
     log_v = np.where((words & np.uint64(1)).astype(np.bool_), np.log(u), np.log1p(-u))

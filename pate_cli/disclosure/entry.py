@@ -1,19 +1,20 @@
-"""How a run finds the record of its teachers, enters it, and notes its outcome there.
+"""How pate finds the record of a run's teachers, and writes to it the run and how the run ended.
 
 A record lies beside its votes unless the user names another record. In the user's state folder,
-`pate` notes for each record where it was last seen, and how long it was. By these notes, a run
-finds the record of votes that were moved, copied or linked. A run also notices if a record is gone
-or was rolled back while its votes remain. The notes are files of mode 0600, under a quick
-fingerprint of the votes; nothing public contains a hash of votes. Notes about records only help
-users who forget that their votes have a record. If the folder cannot be read or written, runs go on
-without notes.
+`pate` keeps a note on each record: the record's path, its number of lines and their hash, all as
+`pate` last saw them. With a note, a run finds the record of votes that were moved, copied or
+linked. If the votes are still there, but their record is gone or was replaced by an older copy, the
+run notices this, too. A note is a file of mode 0600; its name is a quick fingerprint of the votes,
+or a hash of the record's path. Nothing public contains a hash of votes. Notes about records only
+help users who forget that their votes have a record. If the state folder cannot be read or written,
+runs go on without notes.
 
-Votes have one record. If the user names another record, this record takes over all runs of the old
-record. A record whose runs were taken over names the new record, and accepts no further run.
+Votes have one record. If the user names another record, the named record takes over all runs of the
+old record. A record whose runs were taken over names the new record, and accepts no further run.
 
 A run enters the record before it uses its votes. The way a run ends may depend on the votes, or on
-a test whose outcome somebody has seen. If a failed run cost nothing, somebody could try it again
-and again. A run is only removed from the record if the file of votes turned out to contain no
+a release test whose outcome somebody has seen. If a failed run cost nothing, somebody could try it
+again and again. A run is only removed from the record if the file of votes turned out to contain no
 votes.
 """
 
@@ -100,9 +101,9 @@ class RecordPlace:
         seeded: bool = False,
         accept_lost: bool = False,
     ) -> Self | RecordPlace:
-        """Find the record of votes: the record that the user named, or their own record.
+        """Find the record of votes: the one that the user named, or else the one beside the votes.
 
-        The record lies beside the votes, or elsewhere if the votes were moved, copied or linked.
+        If the votes were moved, copied or linked, their record is where pate last saw it.
 
         Args:
             votes: votes in any form that the verbs take; votes on disk have a record beside them.
@@ -110,8 +111,9 @@ class RecordPlace:
             ensemble: a name for the teachers; the record is then a file with this name in the
                 user's state folder.
             disjoint_from: names of other ensembles that share no person with `ensemble`. The run
-                enters the record of the first ensemble in `disjoint_from`, and this record takes
-                over the records of `ensemble` and of all other ensembles in `disjoint_from`.
+                enters the record of the first ensemble in `disjoint_from`. The record of the first
+                ensemble then takes over all runs in the records of `ensemble` and of the other
+                ensembles in `disjoint_from`.
             seeded: whether the noise has a seed; a run with a seed is a test, and enters a record
                 only if the user names the record.
             accept_lost: whether to begin a new record if the record of the votes is gone.
@@ -165,7 +167,7 @@ class RecordPlace:
         Args:
             told: the file of the record that the user named; None if the user named none.
             known: other files that may be records of these teachers. If there is no record yet, and
-                the user named none, the first of these files becomes the new record.
+                the user named none, the first file in `known` becomes the new record.
             keys: fingerprints of the votes. SECRET.
             votes: the name of the file, folder or pattern of files with the votes, without its
                 path; None if the votes came from memory or standard input.
@@ -175,7 +177,8 @@ class RecordPlace:
 
         Raises:
             LedgerError: a record is damaged, gone or rolled back; or there are several records and
-                the user named none; or the runs of a record moved to an unknown record.
+                the user named none; or another record took over the runs of a record, and this
+                other record was not found.
         """
         seen = list(recall(keys))
         named = [*([] if told is None else [told]), *known]
@@ -225,10 +228,11 @@ class RecordPlace:
 
     @property
     def joined(self) -> str | None:
-        """Return a phrase that names the record of a run, and other records that are taken over.
+        """Return a phrase that names the record of a run, and the records whose runs it takes over.
 
         There is a phrase if the record takes over the runs of other records, or if the run joins an
-        old record that the user did not name. In all other cases the result is None.
+        old record that the user did not name. The result is None without a record. It is also None
+        if the record takes over no runs, and is new or was named by the user.
         """
         if self.file is None:
             return None
@@ -243,7 +247,7 @@ class RecordPlace:
         return f"this run joins the record {self.file.name}"
 
     def twin(self, teachers: int) -> str | None:
-        """Return a warning if a new record begins beside a record with the same number of teachers.
+        """Return a warning if a new record has as many teachers as another record in its folder.
 
         Two records of the same teachers would each have only a part of the cost.
 
@@ -282,7 +286,8 @@ class RecordPlace:
 def held(files: Sequence[RecordFile]) -> Iterator[None]:
     """Lock records while the block runs, after reading the lines that other processes appended.
 
-    At the end, the length and hash of each record are noted, so that later runs can compare.
+    At the end, pate notes the number of lines of each record, and their hash. Later runs compare
+    the record with this note, and so notice lost lines.
 
     Raises:
         LedgerError: a record has lost lines that were read before.
@@ -338,7 +343,7 @@ def _ensemble_file(name: str) -> Path:
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
-    """Return the path of the record that belongs beside a file: `<name>.spent.json`.
+    """Return the path of the record beside a file or folder of votes: `<name>.spent.json`.
 
     Links are followed, so that all names of one file have the same record.
     """
@@ -364,7 +369,7 @@ def _files(places: Sequence[Path]) -> list[RecordFile]:
 def _refuse_lost(
     seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
 ) -> None:
-    """Raise LedgerError if a record lost lines, or if its runs are in an unknown record."""
+    """Raise LedgerError if a record lost lines, or if its runs moved to a record not in `files`."""
     for one in seen:
         if not any(file.tells_of(one) for file in files):
             raise LedgerError(
@@ -412,8 +417,8 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
                 return files[0]
             raise LedgerError(
                 f"{longest.name} and {file.name} are two records of these teachers; name the "
-                "record to keep, with `record` or `ensemble`: this record then takes over the "
-                "runs of both"
+                "record to keep, with `record` or `ensemble`: the record that you name then has "
+                "the runs of both"
             )
     return longest
 
@@ -471,7 +476,7 @@ def keys_of_votes(path: Path) -> tuple[str, ...]:
 
 
 def _named_by(path: Path) -> list[Path]:
-    """Return a list: the path if it exists, else the files and folders that match the pattern."""
+    """Return the path if it exists; else all files and folders that match it as a pattern."""
     if path.exists():
         return [path]
     return sorted(Path(path.anchor).glob(os.fspath(path.relative_to(path.anchor))))
@@ -483,7 +488,11 @@ def key_of_record(path: Path) -> str:
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield the notes on records under keys from `keys_of_votes` and `key_of_record`."""
+    """Yield the notes on records that are stored under the given keys.
+
+    A note has a record's path, number of lines and hash. Its key comes from `keys_of_votes` or
+    `key_of_record`.
+    """
     with contextlib.suppress(UsageError):
         folder = state_folder() / "seen"
         for key in keys:
@@ -494,7 +503,7 @@ def recall(keys: Iterable[str]) -> Iterator[Sighting]:
 
 
 def remember(keys: Iterable[str], seen: Sighting) -> None:
-    """Store a note on a record under these keys, in place of older notes."""
+    """Write the note `seen` on a record to one file for each key, in place of any older note."""
     with contextlib.suppress(OSError, UsageError):
         folder = state_folder() / "seen"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -520,7 +529,7 @@ def _fingerprint(path: Path) -> str:
 class Entry:
     """The entry of one run in its record; without a record, nothing is written.
 
-    If the run ends before the record has its outcome, the run stays pending in the record, and its
+    If a run stops before its outcome is in the record, the run stays pending in the record, and its
     full cost counts.
     """
 
@@ -547,8 +556,9 @@ class Entry:
         Raises:
             UnreachableError: earlier runs and this run together cost more than `budget`.
             UsageError: there is a budget, but no record that has the cost of earlier runs.
-            LedgerError: runs in the record protect other neighbours than this run, or the record is
-                closed because another record took over its runs.
+            LedgerError: runs in the record have other `teachers_per_record` or `groups` than this
+                run, so that they have no total cost; or the record is closed because another record
+                took over its runs.
         """
         if budget is not None and place.file is None:
             raise UsageError(
@@ -642,7 +652,10 @@ class Entry:
         runs = self.record.runs
         check_neighbours(run.settings for run in runs if run.settings is not None)
         for name in sorted({*self._place.disjoint_from} - {run.ensemble for run in runs}):
-            raise UsageError(f"`disjoint_from` names {name}, which has no run in the record")
+            raise UsageError(
+                f"`disjoint_from` names {name}, which has no run in the record; correct the name, "
+                "or leave it out"
+            )
         if self._budget is not None and file is not None:
             others = [run for run in runs if own is None or run.id != own.id]
             self._budget.refuse(others, [] if own is None else [own], record=file.name)

@@ -1,28 +1,30 @@
 """The data-independent guarantee of a report, in forms for other accountants.
 
-`rdp_curve` and `dp_event` compute the guarantee of a report without votes, from the public
-parameters of the report. On the command line, the option `--export-rdp` of `explain` writes the
-curve. The guarantee has two forms:
+`rdp_curve` and `dp_event` compute the guarantee from the public parameters of a report; they do not
+need the votes. On the command line, the option `--export-rdp` of `explain` writes the curve. The
+guarantee has two forms:
 
-- A *Rényi curve*: the RDP cost at several orders, in the form of `disclosure.external.Stated`. The
-  cost at an order is the largest cost of any votes. If `data_independent.method` is `renyi`, the
-  report's ε comes from the Rényi curve. If `data_independent.method` is `gaussian-dp` or `pure-dp`,
-  the report's ε is smaller than the ε from the Rényi curve.
+- A *Rényi curve*: the RDP cost at several orders, in the form of `disclosure.external.Stated`. At
+  each order, no votes have a larger RDP cost than the curve. If `data_independent.method` is
+  `renyi`, the report's ε comes from the Rényi curve. If `data_independent.method` is `gaussian-dp`
+  or `pure-dp`, the report's ε is smaller than the ε from the Rényi curve.
 - An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3), which an
   accountant with privacy loss distributions converts without loss.
 
 **The neighbours of an event.** Under the relation `REPLACE_ONE`, `PLDAccountant` doubles the
 sensitivity of a `GaussianDpEvent`, because it counts a replaced record as one added and one removed
-record. The μ of this module needs no doubling: it is for a teacher that changes its votes, whether
-one of its records was added, removed or replaced. With a plain Gaussian event, `PLDAccountant`
-would double this μ under `REPLACE_ONE`. For the MNIST parameters of the paper, ε would be 5.607
-instead of 2.529. The μ of this module's event cannot be doubled: beside the Gaussian it has a
-mixture of Gaussians without any shift, which costs nothing and which `PLDAccountant` refuses under
-`REPLACE_ONE`. All other events of a composition must be stated for the neighbouring relation of the
-accountant.
+record. The μ of `dp_event` already allows for a replaced record: it is valid if one teacher changes
+its votes in any way, whether one of the teacher's records was added, removed or replaced. If
+`dp_event` returned only a `GaussianDpEvent` with this μ, `PLDAccountant` would double μ under
+`REPLACE_ONE`, and ε would be too large. For the MNIST parameters of the paper, the doubled μ would
+give ε = 5.607, and the right ε is 2.529. For this reason the event has a second part, a mixture of
+Gaussians without any shift. The second part costs nothing, but under `REPLACE_ONE` the
+`PLDAccountant` refuses it, and therefore the whole event. All other events of a composition must be
+stated for the neighbouring relation of the accountant.
 
-Reports of tested targets, of compositions and of runs with a seed have neither a Rényi curve nor an
-event: `rdp_curve` and `dp_event` refuse these reports.
+Reports of tested targets, reports with the costs of other mechanisms (`external`) and reports of
+runs with a seed have neither a Rényi curve nor an event: `rdp_curve` and `dp_event` refuse these
+reports.
 """
 
 from __future__ import annotations
@@ -61,8 +63,8 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
     Use the curve if other mechanisms run on the same training records. Another program, or
     `release` for other votes, can add the curve to the costs of the other mechanisms. The curve
-    follows from public parameters, is valid for all votes and may be published; `to_json` returns
-    the text of its file.
+    follows from public parameters, is valid for all votes and may be published. To write the
+    curve to a file, use its method `to_json`, which returns the text of the file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
@@ -74,10 +76,11 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
             of the orders at which a sanitized value has infinite cost.
 
     Returns:
-        Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
-        six digits. The bounds are valid for one teacher whose votes change in any way, whether one
-        of its records is replaced, added or removed. For several rounds the bounds are valid if all
-        rounds were fixed beforehand.
+        For each order, an upper bound on the Rényi divergence between the outputs for two
+        neighbouring vote files, in both directions. The bounds do not decrease with the order, and
+        are rounded up to six digits. The bounds are valid for one teacher whose votes change in any
+        way, whether one of its records is replaced, added or removed. If the report covers several
+        runs, the bounds are valid only if the settings of all runs were fixed before the first run.
 
     Raises:
         UsageError: the report has no worst-case guarantee, or the guarantee is not Rényi-DP.
@@ -108,9 +111,9 @@ def converted(curve: Stated, delta: float) -> float:
 
 
 def dp_event(report: Described) -> Any:
-    """Return the labels of a report as one event of Google's dp-accounting, for `PLDAccountant`.
+    """Return the cost of a report's labels as an event of dp-accounting, for its `PLDAccountant`.
 
-    Use it if you compose the labels with other mechanisms in dp-accounting, which must be
+    Use it if you compose the labels with other mechanisms in Google's dp-accounting, which must be
     installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` use `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
@@ -124,7 +127,7 @@ def dp_event(report: Described) -> Any:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). The event covers a teacher that changes
         its votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (which is
         its default) or `REPLACE_SPECIAL`. All other events of the composition must be stated for
-        the relation of the accountant.
+        the neighbouring relation of the accountant.
 
     Raises:
         UsageError: dp-accounting is not installed, or the report has a sanitized value, which is

@@ -78,7 +78,7 @@ class Ledger(Result):
             the votes, [orders], nats.
         sensitivity: LS_d, the local sensitivity of the total cost at each order and each distance
             d < D0 from the votes, [orders, D0], nats.
-        records: names of the files of the records that contain the rounds.
+        records: paths of the record files in which these runs are entered.
     """
 
     rounds: tuple[Round, ...]
@@ -92,9 +92,15 @@ class Ledger(Result):
         check_orders(self.orders)
         curves, shape = (self.rdp, self.ceiling, self.sensitivity), self.orders.shape
         if not self.rdp.shape == self.ceiling.shape == self.sensitivity.shape[:-1] == shape:
-            raise LedgerError("the ledger is damaged: the curves do not match the orders")
+            raise LedgerError(
+                "the ledger is damaged: it does not have one cost and one list of "
+                "sensitivities for each order; restore it from a copy"
+            )
         if not all(np.all(np.isfinite(curve) & (curve >= 0.0)) for curve in curves):
-            raise LedgerError("the ledger is damaged: a cost is negative or not finite")
+            raise LedgerError(
+                "the ledger is damaged: a cost or a sensitivity is negative or not "
+                "finite; restore it from a copy"
+            )
         if not self.rounds:
             raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         if len({done.id for done in self.rounds}) < len(self.rounds):
@@ -115,8 +121,9 @@ class Ledger(Result):
         """Return one ledger for the rounds of two; costs and sensitivities add at each order.
 
         The sum of the costs in two ledgers is not an RDP cost, because the costs depend on the
-        votes, and later rounds may be chosen after seeing earlier labels. The sum is an ex-post
-        bound at one order, which was fixed beforehand (THEORY.md, section 6).
+        votes, and later rounds may be chosen after seeing earlier labels. The sum only gives
+        an ex-post guarantee, at one order that was fixed before the first label (THEORY.md, section
+        6).
 
         Raises:
             LedgerError: the ledgers differ in analysis, δ, orders, teachers per record or groups,
@@ -139,13 +146,13 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return sensitivities at `distances` distances; where the ledger has none, `ceiling`."""
+        """Return the sensitivities at the first distances; `ceiling` stands in for missing ones."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Return the plan of every sanitized value that the rounds themselves published."""
+        """Return the plans of the sanitized ε's that runs drew themselves, without `release`."""
         return draws_of(self.rounds)
 
     def row(self, order: float) -> int:
@@ -158,7 +165,8 @@ class Ledger(Result):
         if found.size == 0:
             held = ", ".join(f"{value:g}" for value in self.orders)
             raise LedgerError(
-                f"the ledger has no costs at order {order:g}; it has them at order {held}"
+                f"the ledger has no costs at order {order:g}; give an `order` at which it has "
+                f"costs: {held}"
             )
         return int(found[0])
 
@@ -196,18 +204,19 @@ class Ledger(Result):
 
 
 def check_alike(rounds: Sequence[Round]) -> None:
-    """Raise LedgerError if rounds differ in analysis, in δ, or in how many votes a record moves."""
+    """Raise LedgerError if rounds differ in analysis, δ, or definition of neighbouring votes."""
     for what in ("analysis", "delta"):
         held = sorted({getattr(done, what) for done in rounds})
         if len(held) > 1:
             raise LedgerError(
-                f"ledgers can be added only with the same {what}, got {held[0]} and {held[1]}"
+                f"ledgers can be added only with the same {what}, got {held[0]} and {held[1]}; "
+                f"use the same `{what}` in all runs"
             )
     check_neighbours(rounds)
 
 
 def check_neighbours(runs: Iterable[Settings]) -> None:
-    """Raise LedgerError if runs protect different neighbours, because they have no total cost."""
+    """Raise LedgerError if runs define neighbouring vote files differently, and have no total."""
     # The cost for a record that trained k teachers says nothing about another number of teachers.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(

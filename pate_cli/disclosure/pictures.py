@@ -119,7 +119,7 @@ def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
 
 
 def _beside(axes: Any, label: str) -> Any:
-    """Return new Axes in the place of the given Axes, with another scale on the right."""
+    """Return new Axes that lie over the given Axes and have their own scale on the right side."""
     right = axes.twinx()
     right.grid(visible=False)
     right.set_ylabel(label)
@@ -144,7 +144,7 @@ def _logarithmic(axis: Any) -> None:
 
 @styled
 def draw_cost(found: Any, axes: Any = None) -> Any:
-    """Draw the numbers of queries asked and answered, and their cost, by plurality. SECRET.
+    """Draw queries, answers and costs by plurality, the votes for a query's top class. SECRET.
 
     This is Figure 5 of the ICLR 2018 paper, for the votes of `found`, which is a VoteCost.
     """
@@ -171,8 +171,9 @@ def draw_cost(found: Any, axes: Any = None) -> Any:
 def draw_sensitivity(found: Any, axes: Any = None) -> Any:
     """Draw local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
 
-    SS_β is the smooth sensitivity. The picture also shows the largest cost within each distance, if
-    it is known. `found` is a Sensitivity.
+    SS_β is the smooth sensitivity. For small distances d, the picture also shows the largest
+    RDP cost of all vote files within distance d of the votes, unless the analysis does not bound
+    this cost. `found` is a Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]
@@ -194,7 +195,7 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_report(found: Any, axes: Any = None) -> Any:
-    """Draw public bars: the ε that a Report states, its worst case, and the textbook ε."""
+    """Draw a bar for each ε of a Report: as stated, in the worst case, by the textbook. Public."""
     title = f"{found.answers} of {found.queries} {found.rows} answered"
     if not found.claimed:
         title += "; nothing is promised"
@@ -215,7 +216,7 @@ def draw_report(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes: Any = None) -> Any:
-    """Draw the cost of each run of a record, and the total cost up to each run; public.
+    """Draw the cost of each run of a record, and the total cost up to each run. Public.
 
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.

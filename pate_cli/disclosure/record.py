@@ -59,7 +59,7 @@ class SpendRecord:
             raise LedgerError("the record contains a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
-        """Return the runs of this record that another record does not contain under any name."""
+        """Return the runs of this record of which another record has neither id nor round."""
         known = {name for run in other.runs for name in run.names}
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
@@ -113,7 +113,7 @@ class Sighting:
         record: the absolute path of the file of the record.
         lines: the number of events in the record.
         chain: the hash of all events in the record.
-        ensemble: the ensemble of the votes that used the record; None without an ensemble.
+        ensemble: the user's name for the teachers; None if the user gave no name.
     """
 
     record: str
@@ -130,9 +130,10 @@ class RecordFile:
         path: the path of the file, with links resolved.
         goes_on_in: the name or path of the record that took over the runs of this record; None if
             this record accepts runs itself.
-        keys: fingerprints of votes and keys of earlier records, under which notes on this record
-            are stored. SECRET.
-        ensemble: the ensemble of the votes that use this record; None without an ensemble.
+        keys: names under which pate stores its note on this record in the user's state folder: a
+            fingerprint of the votes, and hashes of the paths of earlier records. SECRET.
+        ensemble: the user's name for the teachers (`ensemble` of `aggregate`), from this run or an
+            earlier run on the same votes; None if the user gave no name.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -169,7 +170,7 @@ class RecordFile:
         return Sighting(str(self.path), len(lines), chain, self.ensemble)
 
     def tells_of(self, seen: Sighting) -> bool:
-        """Return whether this record contains all lines that a record had when it was last seen."""
+        """Return whether this record begins with all lines of the record that `seen` describes."""
         return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
@@ -178,7 +179,7 @@ class RecordFile:
         return SpendRecord(tuple(map(self._so_far, self._runs.values())))
 
     def _so_far(self, run: Run) -> Run:
-        """Return a run; for a session, with the queries and answers so far."""
+        """Return a run; if it is a session, with the queries and answers recorded until now."""
         if run.settings is None or run.id not in self._asked:
             return run
         done = asked_so_far(run.settings, self._asked[run.id])
@@ -193,12 +194,14 @@ class RecordFile:
         """Raise LedgerError if this record accepts no run, because another record has its runs."""
         if self.goes_on_in is not None:
             raise LedgerError(
-                f"{self.name} is closed, because its runs are now in {self.goes_on_in}; name that "
-                "record with `record`, or its `ensemble`"
+                f"{self.name} is closed, because its runs are now in {self.goes_on_in}; give that "
+                "file as `record`, or the name of its teachers as `ensemble`"
             )
 
     def catch_up(self) -> None:
-        """Read lines that other processes appended, and force them to disk; call it under the lock.
+        """Read lines that other processes appended, and make sure that they are on disk.
+
+        Lock the file first (`entry.held`).
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.
@@ -207,7 +210,7 @@ class RecordFile:
         self._follow()
 
     def enter(self, *runs: Run) -> None:
-        """Append runs that the record does not contain yet; call it under the lock.
+        """Append runs that the record does not contain yet; lock the file first.
 
         Raises:
             OutputError: the runs cannot be written, and none was entered.
@@ -215,7 +218,7 @@ class RecordFile:
         self._append(*({"enter": encoded(run)} for run in runs))
 
     def settle(self, run: Run) -> None:
-        """Append the outcome of a run, unless the record has one; call it under the lock."""
+        """Append the outcome of a run, if the run is still pending; lock the file first."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
             ended = {"outcome": run.outcome.value, "answers": run.answers}
@@ -223,21 +226,21 @@ class RecordFile:
             self._append({"settle": run.id, **ended, "total": total})
 
     def strike(self, run: Run) -> None:
-        """Append that a run is removed; call it under the lock."""
+        """Append an event that removes a run; lock the file first."""
         self._append({"strike": run.id})
 
     def go_on_in(self, other: RecordFile) -> None:
-        """Append that another record took over the runs of this one; call it under the lock."""
+        """Append the name of another record, which took over all runs; lock the file first."""
         near = other.path.parent == self.path.parent
         self._append({"goes_on_in": other.path.name if near else str(other.path)})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
-        """Append queries of a session with their labels, before anybody gets the labels.
+        """Append queries of a session and their labels to the file, before anybody gets the labels.
 
-        Call it under the lock.
+        Lock the file first.
 
         Args:
-            session: the run of the session.
+            session: the session's run, which this record already contains.
             asks: `label`, `id` and `prior` of each query.
 
         Raises:
@@ -285,11 +288,11 @@ class RecordFile:
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:
-    """Return the settings of a session after its queries so far, and the number of answers.
+    """Return a session as one Round: its settings and number of answers after some queries.
 
     Args:
         settings: the settings of the session before its first query.
-        asks: `label`, `id` and `prior` of each query so far, in order.
+        asks: `label`, `id` and `prior` of each of these queries, in order.
     """
     prior, asked = settings.prior, len(asks)
     if prior is not None:

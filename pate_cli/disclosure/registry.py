@@ -1,9 +1,9 @@
 """A report as an entry for the public register of differential privacy deployments.
 
 The register (registry.opendp.org) has one YAML file for each deployment, and refuses fields that
-its schema does not know. JSON is YAML, so an entry is written as JSON, with the fields of
-registry.json. If a report does not have the content of a field, the field stays blank, and the
-person who runs the deployment fills it in.
+its schema does not know. JSON text is also valid YAML, so pate writes an entry as JSON. The file
+registry.json, beside this module, is a template with all fields. If a report does not have the
+content of a field, the field stays blank, and the person who runs the deployment fills it in.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from pate_cli.disclosure.report import Report
 def registry_entry(report: Report, explanation: Explanation, *, unit: str | None = None) -> str:
     """Return the entry of a report as a JSON text, with "" in fields that stay blank. Public.
 
-    The ε of the entry is valid for all vote files. A sanitized ε, or the smaller ε of a failed
-    test, would not state the differential privacy of a deployment.
+    The ε of the entry is valid for all vote files. The entry never has a sanitized ε, or the
+    smaller ε that a failed release test costs, because such an ε is not a differential privacy
+    guarantee of the deployment.
 
     Args:
-        report: a report, which anybody may have written.
+        report: the report from which the entry takes its numbers.
         explanation: the explanation of the report, which shows that its numbers were checked; the
             title of the explanation is the name of the deployment.
         unit: what is protected, in the caller's words; None for a teacher or a training record.
 
     Raises:
-        UsageError: the report promises nothing.
+        UsageError: the report has no guarantee, or a check of its numbers failed.
     """
     if not explanation.promised:
         raise UsageError(f"a register cannot list this report: {explanation.headline()}")

@@ -199,8 +199,8 @@ def with_round(**fields):
 
 
 KNOWN = f"this tool knows {', '.join(CLASSES)}"
-COST = DAMAGED + "a cost is negative or not finite"
-CURVES = DAMAGED + "the curves do not match the orders"
+COST = malformed("a cost or a sensitivity is negative or not finite")
+CURVES = malformed("it does not have one cost and one list of sensitivities for each order")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,8 @@ def test_a_device_that_never_ends_is_no_ledger():
     [
         (
             make("b", delta=1e-6),
-            "ledgers can be added only with the same delta, got 1e-06 and 1e-05",
+            "ledgers can be added only with the same delta, got 1e-06 and 1e-05; use "
+            "the same `delta` in all runs",
         ),
         (
             make("b", orders=[2.0, 8.0]),
@@ -251,7 +252,8 @@ def test_a_device_that_never_ends_is_no_ledger():
         ),
         (
             make("b", analysis="paper"),
-            "ledgers can be added only with the same analysis, got paper and tight",
+            "ledgers can be added only with the same analysis, got paper and tight; use "
+            "the same `analysis` in all runs",
         ),
         (make("a", seed=3), "two ledgers have the same round; give every ledger once"),
     ],
@@ -268,7 +270,9 @@ def test_an_order_that_was_not_charged():
     assert make("a").row(np.nextafter(7.5, 8.0)) == 1
     with pytest.raises(LedgerError) as caught:
         make("a").row(3.0)
-    assert str(caught.value) == "the ledger has no costs at order 3; it has them at order 2, 7.5"
+    assert str(caught.value) == (
+        "the ledger has no costs at order 3; give an `order` at which it has costs: 2, 7.5"
+    )
 
 
 def test_a_ledger_tells_of_the_draws_that_its_rounds_published():

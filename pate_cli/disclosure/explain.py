@@ -140,7 +140,7 @@ class Explanation(Result):
             super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which file `save` may replace with `force`: a page, or else an explanation."""
+        """Return which existing file `force` may replace: if `path` names a page, only a page."""
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
@@ -165,7 +165,7 @@ def explanation_of(
     """Return a report in plain words, in sections with titles.
 
     Args:
-        report: the report, which is not trusted.
+        report: the report to explain.
         checks: the checks of the report, from `checks_of`. If a check failed, no sentence of the
             report is used.
         title: a title of the caller's own; None without one.

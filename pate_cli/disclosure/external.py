@@ -5,9 +5,9 @@ says which sets of records it compares. With a statement, the cost of any other 
 records, for example by DP-SGD, is added to the cost of the votes.
 
 Every stated cost is converted to a cost for one replaced record, because a replaced record changes
-one teacher's votes. If the statement is about one record that is added, removed or blanked, a
-replacement is charged as two of these steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve
-becomes the bound of `accounting.conversion` for two steps.
+one teacher's votes. If the statement is about one record that is added, removed or blanked,
+replacing a record is charged as two such changes: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve
+becomes the bound that `RdpCurve.of_two` returns.
 
 An (ε, δ) counts as the Rényi divergence of randomised response at ε, which is at most ε at every
 order. The δ of a stated (ε, δ) is added to the δ of the total (THEORY.md, section 17).
@@ -112,16 +112,18 @@ class Stated:
                 raise ParameterError(f"{name} must be at least 0 and below {most:g}, got {value:g}")
         if not (0.0 <= self.least_delta < 1.0 and self.pair[1] < 1.0):
             raise ParameterError(
-                "the cost has a delta of 1 or more: least_delta must be at least 0 and below 1, "
-                "and so must the delta for one record replaced, to which pate converts the cost"
+                f"least_delta is {self.least_delta:g}, and the delta for one replaced record is "
+                f"{self.pair[1]:g}; each must be at least 0 and below 1; give another cost "
+                "that is valid for the mechanism"
             )
         _ = self.curve
 
     @property
     def twice(self) -> bool:
-        """Return whether a replaced record is charged as two steps.
+        """Return whether replacing a record costs as much as two changes of the stated kind.
 
-        A replaced record is charged as two steps for every adjacency except `replace-one`.
+        This is so for every adjacency except `replace-one`. A record that is added, removed or
+        blanked is one change; replacing a record is two such changes.
         """
         return self.adjacency is not Adjacency.REPLACE_ONE
 
@@ -134,7 +136,7 @@ class Stated:
 
     @property
     def pair(self) -> tuple[float, float]:
-        """Return the (ε, δ) of a pair for one replaced record; (∞, 0) for a curve."""
+        """Return the (ε, δ) for one replaced record; (∞, 0) if the statement is a curve."""
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
@@ -145,9 +147,9 @@ class Stated:
 
     @property
     def highest(self) -> float:
-        """Return the largest order at which the cost is known; infinite for a pair.
+        """Return the largest order with a known cost; infinite if the statement is an (ε, δ).
 
-        If a replaced record counts as two steps, the result is about half of the largest of
+        If replacing a record counts as two changes, the result is about half of the largest of
         `orders`.
         """
         if self.curve is None:
@@ -159,8 +161,9 @@ class Stated:
 
         The δ of a stated (ε, δ) is not in the result.
 
-        Between two of its orders a curve has the value of its lower hull. Beyond the largest order
-        the cost is infinite.
+        Between two stated orders, the curve is read from the lower convex hull of the points
+        (α − 1, (α − 1)·rdp at α) of all stated orders α and the point (0, 0). Beyond the largest
+        order the cost is infinite.
         """
         if self.curve is not None:
             return self.curve.of_two(orders) if self.twice else self.curve.at(orders)
@@ -222,11 +225,11 @@ def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
 
 
 def refuse_short(given: Iterable[Stated], order: float) -> None:
-    """Raise LedgerError for a curve that ends before the order at which it is charged."""
+    """Raise LedgerError if a stated curve has no cost at `order`, the order of the release."""
     for part in given:
         if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(
-                f"{part.name or 'a curve'} has no cost at order {order:g}: for a replaced "
-                f"record, its largest order is {part.highest:g}; state its cost at higher "
-                "orders, or give a lower `order`"
+                f"{part.name or 'an external curve'} has no cost at order {order:g}, which the "
+                f"release uses; for a replaced record, its largest order is {part.highest:g}; "
+                "state its cost at higher orders, or give a lower `order`"
             )

@@ -58,7 +58,7 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 def stated(done: Round) -> Round:
     """Return a round as reports contain it, without its name.
 
-    If the `sanitizer` of the round draws no ε, the result has no `sanitizer`.
+    A `sanitizer` that draws no ε is left out, because only ledgers need it.
     """
     return Round.of(done.published, answers=done.answers)
 
@@ -67,7 +67,7 @@ def run_of(facts: ReportFacts) -> Run:
     """Return the run that a report describes, in the form in which a record contains runs.
 
     Raises:
-        ReportError: the report covers several rounds, and nothing was drawn from them.
+        ReportError: the report covers several rounds, and no sanitized ε was drawn for them.
     """
     plan = facts.sanitizer
     came: dict[str, Any]
@@ -77,8 +77,8 @@ def run_of(facts: ReportFacts) -> Run:
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
         raise ReportError(
-            f"a report on {len(facts.rounds)} rounds without a draw of a sanitized epsilon cannot "
-            "be one run of a record"
+            f"the report covers {len(facts.rounds)} rounds and no sanitized epsilon was drawn for "
+            "them, so it does not describe a single run; give a report or record of each run"
         )
     elif facts.refused:
         came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
@@ -94,12 +94,13 @@ def group_guarantees(
     """Return the ε of every group of teachers, which is at most the ε of the report.
 
     A record of group g changes at most K_g votes, so the worst-case cost of the labels is computed
-    again for K_g votes. Draws of a sanitized ε, and external mechanisms, have their full cost
+    again for K_g votes. The costs of drawing a sanitized ε and of external mechanisms are the same
     for every group (THEORY.md, section 19).
 
     Args:
         groups: the groups of the teachers.
-        cost: the cost of everything in the report; None if there is no worst case for each group.
+        cost: the cost of everything in the report; None if every group has the ε of the report,
+            as in a total of several runs and after a release test.
         epsilon, delta: the (ε, δ) that the report states.
     """
     own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)
@@ -119,7 +120,7 @@ def report_of(facts: ReportFacts) -> Report:
         ReportError: the facts contradict each other.
     """
     if not facts.rounds:
-        raise LedgerError("there is no round with a cost; give the ledger of a run")
+        raise LedgerError("there is no round, and so no cost to report; give the ledger of a run")
     for fault in _contradictions(facts):
         raise ReportError(fault)
     rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
@@ -133,8 +134,8 @@ def report_of(facts: ReportFacts) -> Report:
     epsilon, kind = _head(facts, public)
     if target is not None and facts.passed is None and epsilon > target.epsilon:
         raise ReportError(
-            f"epsilon {epsilon:g} is above the target {target.epsilon:g}, and the labels had no "
-            "release test"
+            f"the report has epsilon {epsilon:g}, which is above its target {target.epsilon:g}, "
+            "but the labels had no release test; do not use this report, and make it again"
         )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
     # A sanitized ε is only valid for the given votes, but training changes votes at random.
@@ -169,8 +170,8 @@ def report_of(facts: ReportFacts) -> Report:
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     """Return all steps that a textbook accountant composes.
 
-    A session counts as N queries with N answers, where N is `StopRule.asks`: the number of queries
-    that the session may ask even if all are answered.
+    For a session, the accountant composes N queries and N answers. Here N is `StopRule.asks`: the
+    number of queries that the session may ask even if it answers all of them.
     """
     return [
         step
@@ -198,8 +199,9 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     """Return the ε that a report states, and its kind.
 
-    This ε is the total of all runs, the target of labels that passed their release test, the cost
-    of a failed test, or the smaller of the worst case and the sanitized ε.
+    A report on the total of all runs states the ε of this total. If there was a release test, the
+    report states the target ε after a passed test, and the cost of failing after a failed test.
+    Every other report states the smaller of the worst-case ε and the sanitized ε.
     """
     target, plan, drawn = facts.target, facts.plan, facts.sanitized
     if facts.total and facts.spent is not None:
@@ -257,16 +259,17 @@ class Quote(Result):
     Attributes:
         settings: the settings of the run; in a saved quote, the fields of the settings are beside
             the other fields of the quote.
-        epsilon: ε of everything that would be released, nats; the target if labels are tested.
+        epsilon: the worst-case ε of everything that would be released, nats; if the run has a
+            release test, the ε of its target.
         delta, sound, queries, max_answers, groups, data_independent, record_epsilon, crosscheck:
             the fields that the report of the run would have, as in `Report`.
         threshold: the threshold T that the mechanism computes from other parameters; None if it
             computes none.
         chances: the mean, worst and best probability that made-up teachers pass the release test,
             with descriptions of these teachers; None without a test.
-        expected: the expected answers, agreement with the plurality and pass probability for
-            made-up teachers; how often they are right is in the middle of the range that is assumed
-            for teachers. None without a test.
+        expected: for made-up teachers, the expected answers, their agreement with the plurality and
+            the pass probability. `pate` tries a range of shares of right votes; these teachers have
+            the share in the middle, which `agreement` states. None without a test.
         warnings: warnings for the person who asks for the run.
     """
 
@@ -345,7 +348,7 @@ class Quote(Result):
 
 
 def quote_of(settings: Settings) -> Quote:
-    """Return the quote of a run, as if its test passed and all its queries were answered."""
+    """Return the quote of a run that passes its release test and gives `max_answers` answers."""
     done = Round.of(settings, answers=settings.max_answers)
     report = report_of(run_facts(done, passed=None if settings.tested is None else True))
     mechanism = settings.aggregator

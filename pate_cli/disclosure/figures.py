@@ -74,12 +74,13 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
         epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0.
         kind: the kind of ε, as in `Report.epsilon_kind`. For `refusal`, the bound is about somebody
-            who sees that the release test failed. For `upper`, the bound is about runs that publish
-            a sanitized ε of at most `epsilon`. Let a be the probability that a run publishes so
-            small an ε. The probability that a run publishes so small an ε, and that a guess is
-            right, is at most (e^ε a + δ)/(1 + e^ε). The bound for `upper` follows from the report's
-            statement `released-epsilon`, if this statement is applied twice: to two neighbouring
-            vote files, and to the two files in reverse order.
+            who sees that the release test failed. If `kind` is `upper`, `epsilon` is a published
+            sanitized ε, and the bound only covers runs that publish a sanitized ε of at most
+            `epsilon`. Let a be the probability that a run publishes a sanitized ε of at most
+            `epsilon`. The probability that a run does so, and that the guess whether a record was
+            used is right, is at most (e^ε a + δ)/(1 + e^ε). To prove this bound, apply the report's
+            statement `released-epsilon` to two neighbouring vote files D and D', and once more with
+            D and D' exchanged.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

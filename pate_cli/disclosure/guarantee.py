@@ -75,17 +75,17 @@ def _adjacency(report: Report) -> str:
 
 
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
-    """Return the different limits in these rounds on how many queries a teacher votes on."""
+    """Return the limits that the rounds put on how many queries a teacher votes on, each once."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
 
 
 def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
-    """Return the settings of a report's rounds, and of all runs of labels in its `spent`."""
+    """Return the settings of a report's rounds, and of all labelling runs in its `spent`."""
     return (*report.rounds, *(run.settings for run in report.runs if run.settings is not None))
 
 
 def teachers_reached(facts: ReportFacts) -> int:
-    """Return how many teachers one record may have trained; with groups, the largest number."""
+    """Return how many teachers one record may have trained; with groups, the maximum over groups."""
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
@@ -130,11 +130,11 @@ def covers(facts: ReportFacts) -> str:
 
 
 def premise_of(facts: ReportFacts) -> str:
-    """Return the premise of the worst case, as the end of a sentence; empty without a premise.
+    """Return the premise under which the worst-case ε holds, as the end of a sentence.
 
-    A report on several rounds, or with the cost of other mechanisms, has the premise that all
-    rounds and other mechanisms were fixed beforehand. Without this premise, a later round might
-    depend on the labels of an earlier round.
+    The text is empty if there is no premise. A report on several rounds, or with the cost of other
+    mechanisms, has the premise that all rounds and other mechanisms were fixed beforehand. Without
+    this premise, a later round might depend on the labels of an earlier round.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
@@ -151,15 +151,15 @@ def promise(report: Report) -> str:
 
 
 def _chosen(report: Report) -> str:
-    """Return the premise of a total cost, as the end of a sentence."""
+    """Return the premise under which the total ε of all runs holds, as the end of a sentence."""
     return sentence("chosen-disjoint" if report.disjoint else "chosen")
 
 
 def everything(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε, for all runs together or for the report alone.
+    """Return ε, δ and the kind of ε for all runs together, or for the report if it claims no total.
 
     If the report lists several runs and claims their total cost, the result is the total cost.
-    Otherwise the result is the (ε, δ) that the report states.
+    Otherwise, for example for a single run, the result is the (ε, δ) that the report states.
     """
     spent = report.spent
     if spent is not None and spent.count > 1 and report.claims(TOTAL):
@@ -168,7 +168,7 @@ def everything(report: Report) -> tuple[float, float, str]:
 
 
 def against_a_guess(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) for one training record, and the kind of ε.
+    """Return ε and δ for one training record, and the kind of ε as in `Report.epsilon_kind`.
 
     The ε for one training record is smaller than the ε for a teacher if somebody states how private
     the training was.
@@ -315,7 +315,7 @@ def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
 
 
 def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield a title and a text on the guesses of priors, if there are any."""
+    """Yield a title and a text on the public guesses of labels in priors, if there are any."""
     priors = [done.prior for done in rounds if done.prior is not None]
     weights = {prior.weight for prior in priors}
     if priors:
@@ -342,10 +342,10 @@ def _warnings(report: Report) -> Iterator[str]:
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     """Yield warnings about settings that make labels useless or δ too large, by public numbers.
 
-    The best possible query is one on which all votes agree. If the label of a query on which all
-    votes agree is closer to a random guess than to certainty, all labels are little more than
-    noise. If even teachers who all agree are unlikely to overrule a guess of the prior, labels are
-    little more than these guesses.
+    The best possible query is one on which all votes agree. If the label of such a query is right
+    with a probability that is closer to 1/classes (a random guess) than to 1, all labels are little
+    more than noise. If even teachers who all agree are unlikely to overrule a guess of the prior,
+    labels are little more than these guesses.
     """
     # If groups of teachers have different weights, `teachers` is the number of their votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight

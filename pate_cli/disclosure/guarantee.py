@@ -85,7 +85,10 @@ def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
 
 
 def teachers_reached(facts: ReportFacts) -> int:
-    """Return how many teachers one record may have trained; with groups, the maximum over groups."""
+    """Return how many teachers one record may have trained.
+
+    If the teachers have groups, the result is the largest number of any group.
+    """
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)

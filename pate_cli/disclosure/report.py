@@ -2,7 +2,7 @@
 
 Every field of a report is a public parameter, the number of released labels, a data-independent ε,
 or a value that `release` sanitized. A report contains no reference to a ledger. The file of a
-report has the fields of `Report`, and `read_report` reads them by their annotations.
+report has the fields of `Report`, and `read_report` checks every field against its type annotation.
 """
 
 from __future__ import annotations
@@ -67,12 +67,14 @@ class Checked(enum.StrEnum):
 
     Attributes:
         COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
-        LABELS: the file of labels shows the field, by its hash, its rows and its settings.
+        LABELS: the file of labels shows whether the field is true: a reader compares the hash, the
+            rows and the settings of this file with the report.
         RECORD: only the record shows the field, and the holder of the votes keeps the record.
         RELEASE_TEST: the field is the result of a random draw whose probability depends on the
             votes.
         SANITIZING: the field was drawn around a number that depends on the votes.
-        EXTERNAL: other people state the field.
+        EXTERNAL: the owner of another mechanism states the field, and a reader of the report cannot
+            check it.
         FREE: no other field depends on the field, so that no check is needed.
     """
 
@@ -86,7 +88,7 @@ class Checked(enum.StrEnum):
 
 
 def _by(how: Checked) -> dict[str, Any]:
-    """Return the metadata of a field that is checked as `how` says, and is optional in files."""
+    """Return the metadata of an optional field of a report; `how` says how to check it."""
     return {CHECKED: how} | SPARING
 
 
@@ -103,7 +105,7 @@ class DataIndependent:
 
     @classmethod
     def of(cls, everything: Figure, labels: Figure) -> DataIndependent:
-        """Return the worst cases of everything and of the labels, each ε rounded up."""
+        """Return the worst-case ε of everything released, and of the labels alone, rounded up."""
         numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
         return cls(*next(numbers), *next(numbers))
 
@@ -124,13 +126,13 @@ class LabelFile:
 
     @classmethod
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
-        """Return the file with this digest in this format."""
+        """Return the description of a file of labels, from the file's digest and its format."""
         return cls(label_format, digest.size, digest.sha256)
 
 
 @dataclass(frozen=True)
 class GroupGuarantee(Group):
-    """A group of teachers, and the (ε, δ) of its records."""
+    """A group of teachers, and the (ε, δ) that protects each training record of this group."""
 
     epsilon: float
     delta: float
@@ -151,19 +153,22 @@ class ReportFacts:
 
     Attributes:
         rounds: settings of the runs whose costs are composed, and the numbers of their answers.
-        passed: whether labels passed the release test of their target; None without a test.
+        passed: True if the labels passed their release test, False if they failed it; None if the
+            run had no release test.
         total: whether the report is about all runs in `spent`, and not about a single run.
-        sanitizer: how `release` drew an ε from ledgers; None if it drew none. If a run itself drew
-            an ε, the parameters of this draw are in `rounds`.
-        sanitized: the sanitized ε that is published, nats, rounded up; None if none is published.
-        seeded: whether the draw from ledgers came from a seed; with a seed the report has no
-            guarantee.
-        earlier_draws: how earlier releases drew sanitized values from these rounds; ε includes the
-            cost of these draws, and of the draws of the rounds themselves.
+        sanitizer: the parameters with which `release` drew a sanitized ε from ledgers; None if
+            `release` drew none. If a run on votes drew a sanitized ε of its own, the parameters of
+            that draw are in `rounds`.
+        sanitized: the published sanitized ε in nats, rounded up; None if none is published.
+        seeded: whether `release` drew the sanitized ε with noise from a seed; if so, the report has
+            no guarantee.
+        earlier_draws: the parameters with which earlier releases drew a sanitized ε from the rounds
+            of this report. The ε of this report includes the cost of these draws. It also includes
+            the cost of every sanitized ε that a run on votes drew itself.
         external: costs of other mechanisms on the training records; ε and δ include these costs,
             `labels_epsilon` does not.
-        recorded: whether `earlier_draws` is known to be complete; if it is not, the report has no
-            guarantee.
+        recorded: False if earlier releases may have drawn a sanitized ε that is missing in
+            `earlier_draws`; the report then has no guarantee.
         spent: all runs of the record, including the run of the report, and their total cost; None
             if earlier runs are not tracked.
         label_names: the names of the classes, class 0 first; None if classes have no names.
@@ -207,7 +212,7 @@ class ReportFacts:
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Return the plans of all sanitized values of these rounds, which all cost privacy."""
+        """Return the parameters of all draws of a sanitized ε; every draw adds to `cost`."""
         own = () if self.sanitizer is None else self.sanitizer.draws
         return (*draws_of(self.rounds), *own, *self.earlier_draws)
 
@@ -269,9 +274,9 @@ class Report(ReportFacts, Result):
         sound: whether ε is a valid bound. An ε from the `paper` analysis is no valid bound, and
             `unsettled` has other reasons why ε is not valid.
         epsilon, delta: the stated ε, in nats and rounded up to 4 decimals, and its δ.
-        epsilon_kind: the kind of ε: `target` (labels that passed its release test), `refusal`
-            (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
-            `spent`.
+        epsilon_kind: the kind of ε: `target` (the labels passed the release test of a target ε),
+            `refusal` (the labels failed this test), `worst-case`, `upper` (sanitized), or `total`
+            of all runs in `spent`.
         mechanism: the name and the public parameters of the mechanism.
         queries, answers, max_answers: the number of rows asked, the number of labels released, and
             the public cap on labels; if a query has several labels, a row is a pair of a query and
@@ -352,7 +357,7 @@ class Report(ReportFacts, Result):
             path: a file on disk, or an address of a store; the suffix says the format of labels.
 
         Raises:
-            VoteError: the file cannot be read.
+            VoteError: the file of labels cannot be read.
             UsageError: the suffix names no format.
         """
         kind, digest = LabelFormat.from_path(public_name(os.fspath(path))), digest_of(path)
@@ -406,7 +411,7 @@ class Report(ReportFacts, Result):
         return False
 
     def headline(self) -> str:
-        """Return ε, δ and the number of answers in a phrase, and say if no record has the run."""
+        """Return ε, δ and the number of answers as a phrase; it says if the run is in no record."""
         charged = "" if self.spent is not None or not self.private else "; in no record"
         return (
             f"{pair(self.epsilon, self.delta)}, "
@@ -482,7 +487,7 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
 def _from_pipe() -> bytes:
     """Return standard input up to the largest size of a report."""
     if sys.stdin is None or sys.stdin.closed:
-        raise ReportError("cannot read standard input: it is closed")
+        raise ReportError("cannot read standard input: it is closed; connect a pipe or a file")
     note_stream("the report", sys.stdin)
     return sys.stdin.buffer.read(_LARGEST + 1)
 
@@ -491,11 +496,12 @@ def parse_report(text: str | bytes, name: str = "the report") -> Report:
     """Return the report in a JSON text.
 
     Args:
-        text: the content of the file.
+        text: the content of the report's file.
         name: the name of the file in messages.
 
     Raises:
-        ReportError: the text is not JSON, has another kind or version, or has wrong fields.
+        ReportError: the text is not JSON, is not a report of a version that this pate can read, or
+            has wrong fields.
     """
     head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
     for kind, told in _OTHERS.items():  # A record has one JSON object per line, which is not JSON.

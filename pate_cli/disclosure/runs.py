@@ -1,4 +1,4 @@
-"""Runs in the form of records and reports, their total cost, and budgets.
+"""Runs as records and reports contain them, the total cost of runs, and budgets.
 
 Runs, total costs and budgets are public and contain nothing of the votes. The cost of a run follows
 from its other fields. For readers, a record also contains the cost of each run, and `verify`
@@ -15,8 +15,8 @@ The cost of several runs together depends on how the runs were chosen (THEORY.md
   even if later runs depend on earlier results (section 15.2). Budgets admit runs by the sums of ε
   and δ, or by a Rényi filter.
 
-If the holder declares that no person's data reached two ensembles, the costs of these ensembles do
-not add up. If ensembles are disjoint, every total, sum and budget is for the person with the
+If the holder declares that no person's data reached two ensembles, no total adds the costs
+of both ensembles. If ensembles are disjoint, every total, sum and budget is for the person with the
 largest cost (section 15.4).
 """
 
@@ -48,10 +48,11 @@ from pate_cli.files.document import SPARING
 class RunKind(enum.StrEnum):
     """How a run is charged.
 
-    A run of labels is charged its worst case, the (ε, δ) of its tested target, the (ε, δ) of a
-    composition, or the cost that the rule of its session states. A release is charged the cost of
-    its draw from ledgers. An external entry is charged the cost that others state, converted to a
-    cost for one replaced record.
+    A run of labels is charged one of four costs: its worst case; the (ε, δ) of its tested target;
+    the (ε, δ) of a composition; or, in a session, the cost of all answers that the stopping rule of
+    the session allows. A release is charged the cost of the sanitized ε that it drew from ledgers.
+    An external entry is charged the cost that others state, converted to a cost for one replaced
+    record.
     """
 
     WORST_CASE = "worst-case"
@@ -80,9 +81,9 @@ class Budget:
 
     - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
     - a Rényi filter: the RDP costs of all runs at one order add up to at most the RDP cost that
-      corresponds to (ε, δ/2). The order is fixed with the budget. A Rényi filter uses half of δ to
-      convert the RDP cost to an ε, and the other half for runs whose cost is an (ε, δ) without an
-      RDP curve.
+      corresponds to (ε, δ/2). This order is part of the budget, and the same for all runs. A
+      Rényi filter uses half of δ to convert the RDP cost to an ε, and the other half for runs whose
+      cost is an (ε, δ) without an RDP curve.
 
     A run that has not ended counts with its full cost. After a failed release test, plain sums
     count the actual cost of the run, and a Rényi filter counts the full cost of the run.
@@ -123,20 +124,21 @@ class Budget:
     def spent(
         self, runs: Sequence[Run], *, ensemble: str | None = None, disjoint_from: Sequence[str] = ()
     ) -> list[tuple[float, float]]:
-        """Return totals by the rule of the budget: (ε, δ) of no run, of the first run, and so on.
+        """Return the total (ε, δ) by the rule of the budget, before the first run and after each.
 
         With a Rényi filter, even no run at all has an ε above 0 and half of the budget's δ, because
         converting an RDP cost adds to ε and uses half of δ.
 
         Args:
             runs: the runs in order.
-            ensemble, disjoint_from: the ensemble of a further run, and the ensembles that the
-                further run declares disjoint from `ensemble`. The totals only contain runs whose
-                costs add to the cost of the further run.
+            ensemble, disjoint_from: the ensemble of a run that is planned after `runs`, and the
+                ensembles that the planned run declares disjoint from `ensemble`. Each total is
+                for the person with the largest total among the persons whose data may reach
+                `ensemble`; without `ensemble`, among all persons.
 
         Raises:
-            UnreachableError: half of the budget's δ is too small for the floating-point noise of
-                all runs, or a run has no finite RDP cost at the order.
+            UnreachableError: the runs need a larger δ than half of the budget's δ, because their
+                noise is floating-point noise; or a run has no finite RDP cost at `order`.
         """
         people = people_of(runs, ensemble, disjoint_from)
         if self.order is None:
@@ -154,6 +156,8 @@ class Budget:
             if not math.isfinite(cost):
                 raise UnreachableError(
                     f"run {run.id} has no finite RDP cost at the order {self.order:g} of the budget"
+                    ", so this budget cannot include the run; if the record is still empty, leave "
+                    "out `budget_order` or give a smaller one"
                 )
         added = [decimal_sum(pair.delta for pair in run.cost.pairs) for run in runs]
         conversion = order_cost(self.order, delta=half)
@@ -192,8 +196,9 @@ class Budget:
 
         Raises:
             UnreachableError: all runs together would cost more than the budget.
-            UsageError: the budget of an earlier run has another `order`, or a Rényi filter with
-                another `delta`; or this budget has a Rényi filter, and the first run had no budget.
+            UsageError: an earlier run had a budget with an `order` that differs from the `order` of
+                this budget; or both budgets have a Rényi filter, but with different δ's; or this
+                budget has a Rényi filter, but the first run had no budget.
         """
         others = [run.budget for run in earlier if run.budget is not None]
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
@@ -211,14 +216,15 @@ class Budget:
         raise UnreachableError(
             f"the budget is epsilon {shown(self.epsilon)} at delta {shown(self.delta)}, and {count}"
             f" in {record} spent epsilon {nats(before[0])} at delta {shown(before[1])}: with this "
-            f"run the total would be {nats(epsilon)} at delta {shown(delta)}"
+            f"run the total would be {nats(epsilon)} at delta {shown(delta)}; change the run so "
+            "that it costs less, or give a larger budget"
         )
 
     @property
     def _rule(self) -> tuple[float, float] | None:
         """Return the order and δ of the Rényi filter; None if the budget uses plain sums.
 
-        The first run of a record fixes the result for all later runs.
+        All budgets of a record must have the same rule; `refuse` checks this.
         """
         return None if self.order is None else (self.order, self.delta)
 
@@ -237,13 +243,17 @@ class Run:
             state.
         answers: the number of labels released; None if no labels were released so far.
         round: the name of the run's round in its ledger; not in reports.
-        session: a hash of the options of a session; not in reports.
-        draw: how a release from ledgers drew its sanitized value; None for labels.
-        drawn_from: names of the rounds from which a release drew; not in reports.
+        session: a hash of the options of a session, by which a continued session finds its run in
+            the record; None in reports.
+        draw: the parameters with which a release drew a sanitized ε from ledgers; None if this
+            entry is not a release.
+        drawn_from: the names of the rounds from whose costs a release drew the sanitized ε; empty
+            in reports.
         external: the cost of another mechanism, as its owner states it; None for a run.
         votes: the name of the file, folder or pattern of files with the votes, without its path;
             not in reports.
-        ensemble: the name of the ensemble; None for a run that counts for every person.
+        ensemble: the name of the ensemble; None if no ensemble is named, and then the cost of the
+            run counts for every person.
         disjoint_from: other ensembles that share no person with `ensemble`, as the holder declares.
         budget: the budget that admitted the run; None without a budget.
         promised: False if the run has no guarantee for a reason that its settings do not show: a
@@ -292,11 +302,11 @@ class Run:
 
         Args:
             settings: the settings of a run of labels; else None. **told: other fields of the run,
-                except `epsilon`. Give `delta` only for a draw, or for a curve that others state,
-                which is converted at this δ.
+                except `epsilon`. Give `delta` only with an RDP curve that others state: this is the
+                δ at which the curve is converted to an ε.
 
         Raises:
-            UnreachableError: δ is smaller than the δ's of a composition.
+            UnreachableError: the δ of `settings` is smaller than the sum of the δ's of all answers.
         """
         fresh: dict[str, Any] = {"outcome": Outcome.PENDING, "epsilon": 0.0, "delta": 0.0}
         return cls(settings=settings and settings.published, **fresh | told).priced
@@ -326,8 +336,8 @@ class Run:
     def cost(self) -> Cost:
         """Return the cost of everything in the run.
 
-        For a tested target, the cost has two ε's: `epsilon` of labels that pass, and `came`, which
-        the run cost in the end.
+        For a tested target, the cost has two ε's: `epsilon` is the cost if the labels pass the
+        release test, and `came` is the cost that the run had in the end.
         """
         settings, stated = self.settings, self.external
         if stated is not None:
@@ -394,7 +404,7 @@ class Spent(Figure):
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Spent:
-        """Return the public total of runs, or raise the errors of `total_of`."""
+        """Return the runs as reports contain them, with their total cost (see `total_of`)."""
         found, told = total_of(runs), named_where_disjoint(runs)
         sums = plain_sums(runs)[-1]
         # A draw from ledgers uses the votes of other runs, so it states no training itself.
@@ -408,7 +418,8 @@ class Spent(Figure):
     def disjoint(self) -> tuple[str, ...]:
         """Return the declarations that ensembles are disjoint, in words.
 
-        If any two of more than two ensembles are disjoint, one phrase names all ensembles.
+        If there are more than two ensembles, and each is disjoint from every other one, a single
+        phrase names all ensembles.
         """
         told = [(run.ensemble, run.disjoint_from) for run in self.runs if run.disjoint_from]
         every = [name for run in self.runs for name in (run.ensemble, *run.disjoint_from)]
@@ -425,7 +436,7 @@ class Spent(Figure):
 
 
 def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Return runs as reports contain them; ensembles are named only if some are disjoint."""
+    """Return public runs; they name their ensembles only if a run declares ensembles disjoint."""
     if any(run.disjoint_from for run in runs):
         return tuple(run.public for run in runs)
     return tuple(replace(run.public, ensemble=None) for run in runs)
@@ -434,17 +445,18 @@ def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
 def people_of(
     runs: Sequence[Run], ensemble: str | None = None, disjoint_from: Sequence[str] = ()
 ) -> list[frozenset[str | None]]:
-    """Return sets of ensembles: one set contains all ensembles that a person's data reached.
+    """Return sets of ensembles: each set has all ensembles that one person's data may reach.
 
-    There is one set for each ensemble. The set contains the ensemble, and all earlier ensembles
-    that are not declared disjoint from the ensemble (THEORY.md, section 15.4). A set that is part
-    of another set is left out. All sets contain None, which stands for runs without an ensemble:
-    the cost of a run without an ensemble counts for every person.
+    There is one set for each ensemble. The set of an ensemble contains this ensemble, and all
+    earlier ensembles that are not declared disjoint from it (THEORY.md, section 15.4). A set
+    that is part of another set is left out. All sets contain None, which stands for runs without an
+    ensemble: the cost of a run without an ensemble counts for every person.
 
     Args:
         runs: the runs in order.
         ensemble, disjoint_from: an ensemble, and other ensembles that are declared disjoint from
-            `ensemble`. Only sets that contain `ensemble` are returned, which may have no run yet.
+            `ensemble`. Only sets that contain `ensemble` are returned. There may be no run of
+            `ensemble` yet.
     """
     told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
     names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
@@ -494,11 +506,12 @@ def total_of(runs: Sequence[Run]) -> Figure:
     If ensembles are declared disjoint, the total has the largest ε and the largest δ of any person.
 
     Raises:
-        LedgerError: there is no run, or an ε was drawn from rounds whose cost is unknown.
+        LedgerError: there is no run; or a release drew a sanitized ε from the costs of rounds that
+            are not among the runs.
         ParameterError: δ is 1 or more.
     """
     if not runs:
-        raise LedgerError("no run is recorded, so there is no total cost")
+        raise LedgerError("there are no runs, so there is no total cost; give a record with runs")
     if len(runs) > 1:
         _refuse_unknown_draws(runs)
     each = [
@@ -510,7 +523,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
-    """Return the costs of everything and of the labels alone, as if no release test had failed."""
+    """Return the total costs of runs, and of their labels, as if no release test had failed."""
     ends = {Outcome.REFUSED: Outcome.LABELLED}
     full = [replace(run, outcome=ends.get(run.outcome, run.outcome)) for run in runs]
     labels = [
@@ -524,13 +537,14 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
 def plain_sums(
     runs: Sequence[Run], people: Sequence[frozenset[str | None]] | None = None
 ) -> list[tuple[float, float]]:
-    """Return plain sums: (ε, δ) of no run, of the first run, of the first two runs, and so on.
+    """Return the plain sums of ε's and of δ's: before the first run, and after each run.
 
     Plain sums are valid even if later runs depend on earlier results.
 
     Args:
         runs: the runs in order.
-        people: sets of ensembles, from `people_of`; if left out, the sets for all persons.
+        people: sets of ensembles, from `people_of`. The sums are for the person with the largest
+            sum among the persons of these sets; if left out, among all persons.
     """
     people = people_of(runs) if people is None else people
     epsilons = _running((decimal_sum([run.counted]) for run in runs), runs, people)
@@ -539,7 +553,7 @@ def plain_sums(
 
 
 def _refuse_unknown_draws(runs: Sequence[Run]) -> None:
-    """Raise LedgerError if an ε was drawn from rounds that are not among the runs."""
+    """Raise LedgerError if a release drew an ε from rounds that are not among the runs."""
     known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(

@@ -59,11 +59,14 @@ class ReleasePlan:
     The theory of the draw is in accounting.sensitivity.
 
     Attributes:
-        kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
-            below the true one only with probability δ'; `none` publishes no data-dependent value.
+        kind: `upper` publishes an upper bound: the noisy value of ε is raised by κ = σ·Φ⁻¹(1 − δ')
+            smooth sensitivities, so that it is below the true value only with probability δ'.
+            `none` publishes no ε that depends on the votes.
         delta: δ of the whole guarantee, which includes δ'.
-        order: Rényi order λ > 1 of the release.
-        beta: smoothness β > 0 per vote.
+        order: λ > 1, the Rényi order at which the costs of the labels and of the sanitized ε are
+            added.
+        beta: β > 0: between neighbouring vote files, the smooth sensitivity changes by a factor of
+            at most e^β.
         sigma: σ > 0, the standard deviation of the noise in units of the smooth sensitivity.
     """
 
@@ -108,11 +111,11 @@ class ReleasePlan:
 
     @property
     def highest(self) -> float:
-        """Return the smallest order at which the draw has infinite cost."""
+        """Return the smallest Rényi order at which drawing a sanitized ε has infinite cost."""
         return largest_order(self.beta)
 
     def rdp(self, order: float) -> float:
-        """Return ε_κ(λ), the cost of the draw at an order, nats.
+        """Return ε_κ(λ), the RDP cost of drawing the sanitized ε, at the order λ = `order`, nats.
 
         Raises:
             ParameterError: the cost is infinite.
@@ -121,23 +124,26 @@ class ReleasePlan:
 
     @property
     def release_rdp(self) -> float:
-        """Return ε_κ(λ), the cost of the draw at the plan's own order, nats."""
+        """Return ε_κ(λ), the RDP cost of drawing the sanitized ε, at the λ of this plan, nats."""
         return self.rdp(self.order)
 
     @property
     def overhead(self) -> float:
-        """Return the ε that the draw and the conversion add to the RDP cost of labels, nats."""
+        """Return the RDP cost of drawing the sanitized ε, plus what conversion to (ε, δ) adds.
+
+        The result is in nats. It is added to the RDP cost of the labels.
+        """
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
-        """Return the ε that is added if an RDP cost at the plan's order becomes (ε, δ), nats."""
+        """Return what conversion to (ε, δ) adds to an RDP cost at the order of this plan, nats."""
         return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
         """Return the published ε, f + SS·(κ + σN) + overhead, nats.
 
-        If the noise were so narrow that rounding errors mattered, a larger SS is used: the maximum
-        of SS and a constant is as smooth as SS (THEORY.md, 12.4).
+        If SS is so small that rounding errors would matter beside the noise, SS is replaced by a
+        larger public constant. The result is still a β-smooth bound (THEORY.md, section 24.4).
 
         Args:
             rdp: f, the RDP cost of the labels at the plan's order, nats.
@@ -190,10 +196,10 @@ class StopRule:
 
 @dataclass(frozen=True)
 class Training:
-    """(ε0, δ0) of the training of each teacher for one record, as the holder states it; public.
+    """How private the training of each teacher was: (ε0, δ0)-DP for one training record; public.
 
-    From ε0 and δ0, a run gets an ε for one training record, beside its ε for a teacher
-    (accounting.amplification).
+    The holder of the votes states ε0 and δ0. From ε0 and δ0, a run gets an ε for one training
+    record, beside its ε for a teacher (accounting.amplification).
 
     Attributes:
         epsilon: ε0 ≥ 0, nats, which must include the search for good training parameters.
@@ -210,7 +216,7 @@ class Training:
 
     @classmethod
     def of(cls, epsilon: float | None, delta: float | None) -> Self | None:
-        """Return the training that two keywords of a verb state; None if both are None.
+        """Return the training that `teacher_epsilon` and `teacher_delta` state; None without both.
 
         Raises:
             UsageError: δ is given without ε.
@@ -234,10 +240,10 @@ class Training:
         return round_up(found)
 
     def bearable(self, record_epsilon: float, delta: float) -> float:
-        """Return the largest ε for a teacher at which a training record has at most this ε, nats.
+        """Return the largest ε for a teacher that gives a record at most `record_epsilon`, nats.
 
-        The result is infinite if a training record has at most `record_epsilon` whatever the ε for
-        a teacher is.
+        A record is one training record. The result is infinite if a training record has at most
+        `record_epsilon` whatever the ε for a teacher is.
         """
         told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
         return release_epsilon(record_epsilon, delta=delta, **told)
@@ -250,7 +256,7 @@ def training_of(rounds: Sequence[Settings | None]) -> Training | None:
 
 
 def draws_of(rounds: Sequence[Settings]) -> tuple[ReleasePlan, ...]:
-    """Return the plan of every sanitized value that the rounds themselves drew."""
+    """Return the plan of every sanitized ε that these runs drew themselves, without `release`."""
     return tuple(draw for done in rounds if done.sanitizer for draw in done.sanitizer.draws)
 
 
@@ -264,10 +270,11 @@ class Settings:
         max_answers: k2, the public cap on answers; equal to k1 without a cap.
         delta: δ of the run, in (0, 1).
         private: False if the noise came from a seed.
-        analysis: `tight`, `paper` or `composition`.
+        analysis: how the cost is computed: `tight` or `paper`, or `composition` for a mechanism
+            without an RDP cost.
         target: the (ε, δ) that was stated in advance; None without a target.
-        sanitizer: the order and the smoothness of the costs in a ledger, and whether an ε is
-            drawn; None if the run keeps no costs and draws no ε.
+        sanitizer: the plan of the sanitized ε; the ledger of the run uses the same order and β,
+            even if no ε is drawn. None if the run keeps no ledger and draws no ε.
         read_off: facts that should be public but were read from the votes.
         groups: the groups of the teachers; empty if teachers have no groups.
         label_set: the labels that a query may have; None if a query has one label. If a query may
@@ -365,7 +372,7 @@ class Settings:
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:
-        """Return settings as an object of this class, with some fields replaced or added."""
+        """Return `settings` as an object of this class; `beside` replaces or adds fields."""
         return cls(
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
@@ -377,9 +384,9 @@ class Settings:
 
     @property
     def charged(self) -> tuple[int, int]:
-        """Return how many queries and answers are charged.
+        """Return how many queries, and how many answers, the worst-case cost counts.
 
-        For a session, N queries and N answers are charged, where N is `StopRule.asks`.
+        For a session, the cost counts N queries and N answers, where N is `StopRule.asks`.
         """
         rule = self.rule
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
@@ -396,13 +403,16 @@ class Settings:
     def published(self) -> Settings:
         """Return the settings for publication: `sanitizer` is left out if it draws no ε.
 
-        Only ledgers need a `sanitizer` that draws no ε.
+        A `sanitizer` that draws no ε only matters for the ledger of the run, which is SECRET.
         """
         return Settings.of(self, sanitizer=next(iter(draws_of([self])), None))
 
     @property
     def protected(self) -> tuple[Any, ...]:
-        """Return what one record may change; runs with different values cannot share a total."""
+        """Return the settings that define neighbouring vote files.
+
+        The costs of two runs can only be composed if these settings are the same in both runs.
+        """
         mechanism = self.aggregator
         return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 

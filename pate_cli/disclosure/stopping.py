@@ -1,7 +1,8 @@
 """The rule of how many queries a session may ask; it is fixed before the first query, and public.
 
-The cost of the rule is a worst case, which `Cost.of` computes. The cost of the rule is valid even
-if queries are chosen after seeing earlier answers; accounting.stopping has the proof.
+The cost of the rule is the worst-case cost of all answers that the rule allows; `Cost.of` computes
+it. The cost of the rule is valid even if queries are chosen after seeing earlier answers;
+accounting.stopping has the proof.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ def stop_rule(
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
     """Return a rule that allows more than `rule.asks` queries if few queries are answered.
 
-    The ε of the new rule is the ε of `rule`, or `target` if the ε of `rule` allows much fewer
-    queries. If no more queries can be allowed, return `rule` itself.
+    The new rule has the ε of `rule` if this ε leaves a large enough budget for more queries.
+    Otherwise the new rule has the ε `target`, if `target` leaves a larger budget. If no more
+    queries can be allowed, return `rule` itself.
     """
     order = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own.order
     moments = None if order is None else mechanism.query_moments(order)
@@ -134,7 +136,7 @@ def _cost(mechanism: Mechanism, delta: float, queries: int, few: Few = None) -> 
 
 
 def _too_coarse(mechanism: Mechanism, queries: int, delta: float, epsilon: float) -> bool:
-    """Return whether the noise of this many queries adds more to δ than is allowed."""
+    """Return whether rounding errors in the noise of this many queries are too large for δ."""
     return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
 
 

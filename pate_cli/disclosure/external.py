@@ -19,7 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from typing import Any, Final, Self, TypeAlias
@@ -75,7 +75,9 @@ class Stated:
     Attributes:
         adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one`
             or `replace-special`.
-        name: the name of the statement, usually the name of its file.
+        name: the name of the mechanism, usually the name of the file of the statement. Statements
+            with different names are about different mechanisms, whose costs add up. The same
+            statement under the same name counts once in a record, however often it is given.
         covers: what the cost covers, in its owner's words, which the report quotes.
         least_delta: the smallest δ for which the curve may be used, in [0, 1).
         orders: for a curve, Rényi orders > 1, ascending, [orders].
@@ -174,8 +176,11 @@ class Stated:
 
     @property
     def digest(self) -> str:
-        """Return 32 hexadecimal digits, a hash of the statement without its name."""
-        plain = json.dumps(encoded(replace(self, name=None)), sort_keys=True)
+        """Return 32 hexadecimal digits, a hash of the statement.
+
+        The hash includes the name, because two mechanisms may have the same cost.
+        """
+        plain = json.dumps(encoded(self), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:

@@ -303,8 +303,14 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
-    """Return a record with one run for each external cost; equal external costs are one run."""
+    """Return a record with one run for each external cost; refuse the same cost given twice."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
+    costs = {part.digest: part for part in parts}
+    if len(costs) < len(parts):
+        raise UsageError(
+            "two external costs have the same name and the same numbers. If they are the costs of "
+            "two mechanisms, give each cost another name; if not, give the cost once"
+        )
     runs = (
         Run.of(
             id=name,
@@ -313,7 +319,7 @@ def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> Spend
             delta=0.0 if part.curve is None else delta,
             external=part,
         )
-        for name, part in {part.digest: part for part in parts}.items()
+        for name, part in costs.items()
     )
     return SpendRecord(tuple(runs))
 

@@ -7,13 +7,13 @@ nothing. A query is *moved* if both the old and the new voter vote on it: a vote
 class to another. A query is *lone* if only the old or only the new voter votes on it: a vote is
 added or removed (THEORY.md, section 21).
 
-If a public list says who may vote on which query (`assigned`), at most K queries change, and each
-of them is charged as moved. If voters choose their queries, the new voter moves a vote on j *moved*
-queries, and a vote is added or removed on l *lone* queries, with 2j + l ≤ 2K. The worst-case RDP
-costs of a moved query are w for the whole query, w1 for the test and w2 for an answer. The
-worst-case RDP costs of a lone query are w_lone for the whole query, w1 for the test and w2_lone for
-an answer. There are two bounds on the cost of all queries together. Both also hold if queries are
-chosen after seeing earlier answers:
+If a public list names at most K queries for each voter (`assigned`), and nobody votes on other
+queries, at most K queries change, and each of them is charged as moved. If voters choose their
+queries, the new voter moves a vote on j *moved* queries, and a vote is added or removed on l *lone*
+queries, with 2j + l ≤ 2K. The worst-case RDP costs of a moved query are w for the whole query, w1
+for the test and w2 for an answer. The worst-case RDP costs of a lone query are w_lone for the whole
+query, w1 for the test and w2_lone for an answer. There are two bounds on the cost of all queries
+together. Both also hold if queries are chosen after seeing earlier answers:
 
   by whole query: max over j and l of j·w + l·w_lone,
   by step: max over j and l of (j + l)·w1 + a·w2 + b·w2_lone.
@@ -55,7 +55,8 @@ class FewVotes:
 
     Attributes:
         votes: K ≥ 1, the largest number of votes of one voter.
-        assigned: whether a public list says who may vote on which query.
+        assigned: whether a public list names at most `votes` queries for each voter, and nobody
+            votes on other queries.
     """
 
     votes: int

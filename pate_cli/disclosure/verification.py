@@ -309,7 +309,7 @@ def _secret(report: Report) -> Iterator[Check]:
     if any(each.claimed for each in voting):
         yield Check(FEW, OPEN, "votes in counts, and votes in a session, do not show who voted")
     elif any(each.assigned for each in voting):
-        yield Check(FEW, OPEN, "only the public list shows who may vote on which query")
+        yield Check(FEW, OPEN, "only the public list shows on how many queries a teacher may vote")
     if report.record_epsilon is not None:
         told = "only whoever trained the teachers knows how private the training was"
         yield Check(TRAINING, OPEN, told)

@@ -71,7 +71,7 @@ def test_a_draw_is_the_quantile_of_the_upper_tail(draw, word):
 
 @given(words=st.tuples(WORDS, WORDS), small=st.integers(0, 63))
 def test_a_fine_draw_is_off_by_a_few_units_in_the_last_place(words, small):
-    """By 2^-53 (8|x| + 2) at most, as THEORY.md 12.4 takes it."""
+    """By 2^-53 (8|x| + 2) at most, as THEORY.md 24.4 takes it."""
     first, second = words[0] >> small, words[1]
     found = fine_normal_from_words(words_of(first, second).reshape(1, 2))[0]
     assert (found < 0) == bool(first & 1)
@@ -383,7 +383,7 @@ RELEASED = [
 def test_the_law_of_a_published_epsilon_is_the_ideal_one(f, smooth, ratio, sigma, at):
     """Mass of steps, counted on the lattice of 2^128 draws, against that of the normal law.
 
-    As THEORY.md 12.4 has it: within a share eta of it and 2^-127. The mass that round-off could
+    As THEORY.md 24.4 has it: within a share eta of it and 2^-127. The mass that round-off could
     move beyond a place where the computed map is not monotone is far below that.
     """
     plan = ReleasePlan(ReleaseKind.NONE, 1e-5, 3.0, 0.01, sigma)

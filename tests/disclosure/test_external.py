@@ -214,3 +214,22 @@ def test_what_does_not_go_together_is_refused():
         pate.release(paper.ledger, external=[pair(1.0, 0.0)])
     with pytest.raises(PateError):
         pate.Stated(epsilon=math.nan, delta=0.0, adjacency=REPLACE)
+
+
+def test_equal_costs_of_two_mechanisms_both_count(ledger, tmp_path):
+    """They were once one cost, whatever the names of their files."""
+    for name in ("a", "b"):
+        stated = {"adjacency": "replace-one", "epsilon": 0.3, "delta": 1e-6}
+        (tmp_path / f"{name}.json").write_text(json.dumps(stated))
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    asked = {"release": "none", "seed": 5}
+    one, two = (pate.release(ledger, external=costs, **asked).report for costs in ([a], [a, b]))
+    assert two.epsilon > one.epsilon
+    assert two.delta == pytest.approx(1.2e-5)
+    record = pate.release(pate.release(ledger, external=[a], **asked).record, external=[a]).record
+    assert sum(run.external is not None for run in record.runs) == 1
+    record = pate.release(record, external=[b]).record
+    assert sum(run.external is not None for run in record.runs) == 2
+    assert "give each cost another name" in refusal(
+        UsageError, pate.release, ledger, external=[a, a], **asked
+    )

@@ -17,6 +17,14 @@ from refusals import refusal
 
 random = np.random.default_rng(2)
 VOTES = np.where(random.random((60, 30)) < 0.2, random.integers(0, 3, (60, 30)), -1)
+
+
+def earliest(votes, most):
+    """Without the votes of each teacher after its first `most` votes."""
+    return np.where(np.cumsum(votes != -1, axis=0) > most, -1, votes)
+
+
+VOTES = earliest(VOTES, 10)
 SAID = {"layout": "labels", "classes": 3, "teachers": 30, "votes_per_teacher": 10}
 COUNTS = np.stack([(label == VOTES).sum(axis=1) for label in range(3)], axis=1)
 
@@ -86,7 +94,7 @@ def test_several_labels_are_as_many_rows_a_vote():
 def test_runs_compose_by_what_each_costs(tmp_path):
     record = tmp_path / "r.json"
     run(record=record)
-    report = run(record=record, votes_per_teacher=5, assigned=True).report
+    report = run(record=record, votes=earliest(VOTES, 5), votes_per_teacher=5, assigned=True).report
     first, second = (each.settings for each in report.spent.runs)
     assert (first.voting, second.voting) == (Voting(10), Voting(5, assigned=True))
     assert report.spent.epsilon == (Cost.of(first) + Cost.of(second)).together().epsilon
@@ -102,7 +110,7 @@ def test_a_total_says_whose_votes_are_few_in_earlier_runs(tmp_path):
     run(record=record, assigned=True)
     report = run(record=record, votes_per_teacher=None).report
     assert report.claims("few-votes")
-    assert "One teacher votes on at most 10 queries of a run." in report.adjacency
+    assert "A public list names at most 10 queries of a run for each teacher" in report.adjacency
     assert "in a run without voting, a teacher may vote on every query" in report.adjacency
     assert "A public list, which did not depend on votes" in said(report)
     assert "in a run without voting" not in run().report.adjacency
@@ -125,7 +133,7 @@ def said(report):
 
 CHOSEN = ("Only the first 10 votes of each teacher were used", "chooses these queries itself")
 ASSIGNED = (
-    "It is public on which queries each teacher may vote",
+    "A teacher votes only on the queries that the list names for it",
     "A public list, which did not depend on votes",
 )
 

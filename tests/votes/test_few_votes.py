@@ -117,6 +117,15 @@ def test_with_an_assignment_teachers_are_those_of_one_query():
     assert more in refused(table(rows), **given, teachers=3, queries=list(range(5)))
     assert more in refused(matrix_of, **given, teachers=3, layout="labels")
     assert "has 20 teacher ids" in refused(table(rows), **{**given, "assigned": False}, teachers=4)
+    # A teacher with more votes than the list can name for it: once they were left out in silence.
+    matrix_of[3, 0] = 0
+    listed = list(range(5))
+    for source, how in (
+        (table([*rows, (3, 0, 0)]), {"queries": listed}),
+        (matrix_of, {"layout": "labels"}),
+    ):
+        text = refused(source, **given, teachers=5, **how)
+        assert "has a vote of a teacher who voted on `votes_per_teacher` earlier queries" in text
 
 
 @pytest.mark.parametrize(("told", "words"), [

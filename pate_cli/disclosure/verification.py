@@ -1,8 +1,8 @@
 """Checks of a report: of its facts, of the fields computed from facts, and of the files beside it.
 
 `verify` computes every field of a report again, or compares the field with a file or a record, or
-names the field as not checkable. `report.Checked` says for every field how it is checked. `verify`
-returns all checks as a `Verification`, which is public.
+names the field as not checkable. For every fact, `ReportFacts` in `report.py` says how a reader can
+check it. `verify` returns all checks as a `Verification`, which may be published.
 """
 
 from __future__ import annotations
@@ -109,14 +109,14 @@ class Check:
 
     @classmethod
     def of(cls, name: str, faults: Iterable[str], found: str) -> Check:
-        """Return a check that failed with the first of the faults, or `found` if there are none."""
+        """Return a failed check with the first fault, or a passed check if there is no fault."""
         fault = next(iter(faults), None)
         return cls(name, OK, found) if fault is None else cls(name, FAILED, fault)
 
 
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
-    """All checks of one report, in order; public.
+    """The result of `verify`: all checks of one report, in order. It may be published.
 
     Attributes:
         epsilon, delta: the ε and δ that the report states, even if a check failed.
@@ -153,7 +153,7 @@ class Verification(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return True, because checks only use reports and labels, which are public."""
+        """Return True: this result may be published, because reports and labels are public."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,11 +207,11 @@ def checks_of(
 
     Args:
         report: the report to check.
-        record: the record of the teachers of the report; None if the caller has none.
+        record: the record of all runs on the teachers of this report; None if the caller has none.
         labels: the file of labels that came with the report; None if the caller has none.
-        priors: guesses of a prior, or their files.
-        library: whether to compare numbers with dp-accounting; None to compare them only if
-            dp-accounting is installed.
+        priors: the public priors of the runs; each is given as its guesses, or as a file of them.
+        library: whether to compare the report's textbook ε with the ε of dp-accounting; None to
+            compare them only if dp-accounting is installed.
 
     Raises:
         ReportError: computing the report again would take too long.
@@ -241,7 +241,7 @@ def false_in(checks: Iterable[Check]) -> list[Check]:
 
 
 def _computed(report: Report) -> Iterator[Check]:
-    """Yield the check of all fields that are computed from facts, and the check of the promise."""
+    """Yield the check of all fields computed from facts, and whether the report has a guarantee."""
     faults = [*_setting_faults(report)]
     spent = report.spent
     if spent is not None:
@@ -293,7 +293,7 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
 
 
 def _secret(report: Report) -> Iterator[Check]:
-    """Yield a check `not checkable` for each kind of fact that nobody can check without secrets."""
+    """Yield checks with outcome `not checkable`: nobody can check these facts without secrets."""
     stated = {
         each.metadata[CHECKED]
         for each in fields(ReportFacts)
@@ -394,7 +394,7 @@ def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
-    """Yield the checks that the given guesses of a prior have the hashes in the report."""
+    """Yield one check for each prior: the SHA-256 of its guesses must be in the report."""
     known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
     found = {content_of(each) for each in priors}
     for each in sorted(known | found):
@@ -407,7 +407,7 @@ def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
 
 
 def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
-    """Yield the check that dp-accounting agrees with the textbook numbers of the report."""
+    """Yield the check that the ε of dp-accounting is not above the report's textbook ε."""
     there, stated = importlib.util.find_spec("dp_accounting"), report.crosscheck
     if library and there is None:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
@@ -427,7 +427,7 @@ def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
 
 
 def _by_library(report: Report) -> tuple[float, float]:
-    """Return the ε of the labels by dp-accounting, and the largest error of this ε by rounding."""
+    """Return the ε of the labels that dp-accounting computes, and a bound on its rounding error."""
     pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     common = importlib.import_module("dp_accounting.pld.common")
     grid, total = {"value_discretization_interval": _STEP}, pld.identity(_STEP)
@@ -449,11 +449,10 @@ class LabelCounts(NamedTuple):
 
     Attributes:
         rows: the number of all rows; a row is a query, or a pair of a query and a label.
-        sources: whether the file says who gave each label, and which rows were not asked.
-        asked: the number of rows that were asked. If the file does not say which rows were asked,
-            the number of all rows.
-        answers: the number of rows that the teachers answered. If the file does not say who gave a
-            label, the number of all rows with a label.
+        sources: True if the file says who gave each label, and which rows the run did not ask.
+        asked: the number of rows that the run asked; equal to `rows` if `sources` is False.
+        answers: the number of rows that the teachers answered; the number of all rows with a label
+            if `sources` is False.
         metadata: texts by name, and a list `label_names`; empty if the file has no metadata.
     """
 
@@ -482,7 +481,9 @@ def count_labels(
             table.validate(full=True)
             return _counted(table, label_set)
     except _DAMAGE:
-        raise VoteError(f"the labels cannot be read as {label_format}") from None
+        raise VoteError(
+            f"the labels cannot be read as {label_format}; give the file that came with the report"
+        ) from None
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
@@ -504,15 +505,16 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
 
 
 def check_size(rounds: Iterable[Settings]) -> None:
-    """Raise ReportError if computing the cost of rounds would take too much time or memory."""
+    """Raise ReportError if computing the costs of runs again takes too much time or memory."""
     for done in rounds:
         mechanism = done.aggregator
         sigmas = [one for name, one in mechanism.parameters().items() if name.startswith("sigma")]
         least = min([1.0, *sigmas])  # The size of tables is the number of votes over the noise.
         if mechanism.most_votes > _MOST_VOTES * least:
             raise ReportError(
-                f"computing the cost of {mechanism.most_votes} votes again would take too long; "
-                f"the limit is {_MOST_VOTES * least:g} votes with this noise"
+                f"a query of a run may have {mechanism.most_votes} votes, and computing its cost "
+                f"again would take too long; with its noise, {_MOST_VOTES * least:g} votes are the "
+                "limit; ask whoever made the run whether the number of votes is right"
             )
 
 
@@ -520,8 +522,8 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield the contradictions between a record and a report, and the runs that the report omits.
 
     If the record has the run of the report, the report must list all runs before this run. If the
-    record does not have the run of the report, the report must list all runs that began before the
-    report, or before a run that the report lists.
+    record does not have it, the report must list every run of the record that began before the run
+    of the report, or before any other run that the report lists.
     """
     told, known = report.runs, {run.id: run for run in record.runs}
     if not told:
@@ -546,9 +548,10 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
 
 
 def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
-    """Yield the public fields in which an earlier entry of a run contradicts a later entry.
+    """Yield contradictions between two entries of one run, such as in a report and in a record.
 
-    A pending run may have ended since the earlier entry, and a session may have more queries.
+    Only public fields are compared. A pending run may have ended since the earlier entry, and a
+    session may have more queries.
 
     Args:
         told: the run as it was written first, for example in a report.
@@ -573,7 +576,7 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
 
 
 def same_cost(run: Run, other: Run) -> bool:
-    """Return whether two entries of one run agree on its cost, whichever entry came first."""
+    """Return whether two entries of one run agree on its cost; either may be the earlier entry."""
     pairs = ((run, other), (other, run))
     return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
 
@@ -587,7 +590,8 @@ def computed_anew(report: Report) -> tuple[Run, ...]:
     If the report is about one of the listed runs, this run is made from the facts of the report.
 
     Raises:
-        ReportError: a listed run has the name of the report, but the report covers several runs.
+        ReportError: the report covers several rounds without a draw of an ε from them, but it says
+            that one of the listed runs is its own run.
     """
     found = []
     for run in report.runs:
@@ -640,7 +644,7 @@ def _faults_of(run: Run) -> Iterator[str]:
 
 
 def rule_faults(settings: Settings) -> Iterator[str]:
-    """Yield the reason if the stopping rule of a session states too small a cost."""
+    """Yield a sentence if a session can cost more than its stopping rule states."""
     if settings.rule is not None:
         fault = rule_fault(settings.rule, settings.aggregator, settings.few)
         if fault is not None:
@@ -653,7 +657,8 @@ def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[
     Args:
         here, there: the two JSON values.
         source: words that introduce the second value in a message, such as "the record has".
-        path: where the two values are within larger values, as names with dots between them.
+        path: for values inside JSON documents, the names of the fields that lead to them, with dots
+            between the names; empty for whole documents.
     """
     if isinstance(here, dict) and isinstance(there, dict):
         for name in dict.fromkeys((*here, *there)):

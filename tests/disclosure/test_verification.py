@@ -168,4 +168,4 @@ def test_what_are_no_labels_is_refused_in_one_sentence(label_format, content, tm
     path = tmp_path / f"labels.{label_format}"
     path.write_bytes(content)
     told = refusal(VoteError, count_labels, path, LabelFormat(label_format), None)
-    assert told == f"the labels cannot be read as {label_format}"
+    assert told.startswith(f"the labels cannot be read as {label_format}; give the file that ")

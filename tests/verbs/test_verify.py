@@ -125,7 +125,7 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
     data = copy.deepcopy(reports.made("gnmax")[0].to_dict())
     for facts in (data["mechanism"], data["rounds"][0]["mechanism"]):
         facts["teachers"] = 10**9
-    with pytest.raises(ReportError, match="votes again would take too long"):
+    with pytest.raises(ReportError, match="its cost again would take too long"):
         of(data)
 
 

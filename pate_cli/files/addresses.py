@@ -1,4 +1,4 @@
-"""Names of files, which are paths or addresses of stores, and how files are opened for reading.
+"""Names of files (paths, or addresses such as s3://bucket/file), and how pate opens files to read.
 
 pyarrow opens files on object stores and distributed filesystems. pyarrow is imported only for files
 on such stores or filesystems, because its import takes a tenth of a second. This module also names
@@ -33,7 +33,7 @@ _NO_MODE: Final = "an object store has no file mode, which keeps a secret"
 
 
 def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
-    """Raise UsageError if a file that must stay on disk has the address of a store."""
+    """Raise UsageError if `path` is not on disk, but an address such as s3://bucket/file."""
     name = os.fspath(path)
     if is_address(name) and not name.startswith("file:"):
         raise UsageError(f"{public_name(name)} must be on disk: {why}; name a path")
@@ -62,7 +62,7 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
-    """Turn errors of pyarrow in this block into an error of one line, with the reason.
+    """Turn an error of pyarrow in the `with` block into a one-line error of class `kind`.
 
     The original error is not chained to the new one, because its text may contain credentials.
     """
@@ -71,7 +71,7 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid:
-        raise kind(f"{name}: no filesystem is known for this address") from None
+        raise kind(f"{name}: pyarrow cannot open this address; correct it or give a path") from None
     except FileNotFoundError:
         raise kind(f"{name}: no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
@@ -92,17 +92,18 @@ def reading(
 
     Args:
         path: the path or address.
-        what: the file in words, for `protected.note`.
-        error: the class of the error if the file cannot be opened or read. If the block raises an
-            error of this class, the name of the file is added to its text.
+        what: what the file is, as an error message would say it, such as "the report".
+        error: the class of the error if the file cannot be opened or read. If the `with` block
+            itself raises an error of the class `error`, and `path` is a path, the name of the file
+            is put before the message of this error.
 
     Raises:
-        UsageError: the file is also an output of the command.
+        UsageError: an output of the command would replace this file.
     """
     name = fspath(path)
     with reachable(public_name(name), error) if is_address(name) else named(name, error):
         if "\0" in name:
-            raise error("the name contains a null character, so it cannot be a file")
+            raise error("the name of a file cannot contain a null character; correct the name")
         system, place = filesystem_of(name) if is_address(name) else (None, name)
         note(what, place, system=system)
         with system.open_input_file(place) if system else Path(place).open("rb") as file:
@@ -134,12 +135,12 @@ class Digest(NamedTuple):
 
     @classmethod
     def of(cls, file: Any) -> Digest:
-        """Return the hash of an open file, which must be at its beginning."""
+        """Return the hash and size of an open file, of which nothing was read before."""
         return cls(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())
 
 
 def digest_of(path: str | PathLike[str]) -> Digest:
-    """Return the hash of a file on disk or on a store; raise VoteError if it cannot be read."""
+    """Return the hash and size of a file; raise VoteError if the file cannot be read."""
     with reading(path, "the labels that are checked", VoteError) as file:
         return Digest.of(file)
 

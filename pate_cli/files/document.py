@@ -1,14 +1,14 @@
 """Documents: write frozen dataclasses as JSON, and read them again by their annotations.
 
 A dataclass is the schema of its document. A reader accepts exactly what the annotations allow: no
-boolean for a number, no number for a text, no missing or unknown field. The constructors of the
-dataclasses check ranges. All readers describe a fault in the same words, and each reader raises its
-own class of error.
+boolean for a number, no number for a text, no missing or unknown field. The constructor of each
+dataclass checks whether the values of its fields are in range. All readers of documents describe a
+fault in the same words, and each reader raises its own class of error.
 
-A `Form` is a kind of secret file. A damaged ledger that can still be read would be worse than a
-lost ledger. If a count in the ledger became 0, or a list in the ledger became empty, pate would
-allow a second random draw. So each secret file contains a SHA-256 hash of all fields except the
-hash. The hash uses no secret key, so it detects accidents, but not a forger.
+A `Form` is a kind of secret file. If pate used a damaged ledger without noticing, ε could become
+too small. For example, a ledger that lost its list of earlier draws would hide what these draws
+cost. So each secret file contains a SHA-256 hash of all fields except the hash. The hash uses no
+secret key, so it detects accidents, but not a forger.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def called(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a reader reports a fault: a class of error, and a text before and after the fault."""
+    """The errors of one reader of documents: their class, and how their messages begin and end."""
 
     error: type[PateError]
     before: str
@@ -73,9 +73,9 @@ class Form:
     """A kind of secret file, such as the ledger, which only its owner may read.
 
     Attributes:
-        kind: the value of the field `kind` in the file.
-        noun: the name of the file in messages, and of the parameter that takes such a file.
-        version: the version of the schema.
+        kind: the text in the field `kind` of every such file, for example "pate-ledger".
+        noun: what messages call such a file, for example "ledger".
+        version: the number in the field `schema_version` of every such file.
     """
 
     kind: str
@@ -83,17 +83,18 @@ class Form:
     version: int
 
     def text(self, value: Any) -> str:
-        """Return the text of a secret file that stores a dataclass; floats lose no digits."""
+        """Return a dataclass as the text of a file of this kind; floats lose no digits."""
         head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
     def read(self, kind: type[_T], text: str | bytes) -> _T:
-        """Return the dataclass in the text of a file.
+        """Return the dataclass that the text of a file of this kind describes.
 
         Raises:
-            LedgerError: the file is damaged, was changed, or has another kind or version.
+            LedgerError: the file is damaged, or was changed, or is a file of another kind, or has
+                another `schema_version` than this version of pate reads.
         """
         noun, ours = self.noun, f"give a file that pate wrote with `{self.noun}`"
         foreign = Refusal(LedgerError, f"not a {noun}, or a damaged {noun}: ", f"; {ours}")
@@ -105,7 +106,7 @@ class Form:
         if content.pop(_CHECKSUM, None) != _checksum(content):
             raise damaged.of("somebody or something changed it after pate wrote it")
         if content.pop("releasable", None) is not False:
-            raise damaged.of("releasable must be false")
+            raise damaged.of("the field `releasable` must be false")
         del content["kind"], content["schema_version"]
         return decoded(kind, content, damaged)
 
@@ -116,7 +117,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def refuse_version(stated: object, known: int, name: str, error: type[PateError]) -> None:
-    """Raise this class of error if a file has another version of its schema."""
+    """Raise an error of class `error` if a file states another schema version than `known`."""
     if type(stated) is not int or stated != known:  # True and 1.0 are equal to 1.
         raise error(
             f"{name} has schema version {shortened(str(stated))}, this tool reads {known}; use the "
@@ -146,25 +147,25 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
 
     Args:
         text: the text.
-        refusal: makes the error if the text is refused.
+        refusal: the class and the wording of the error that is raised if the text is refused.
         most: the largest size that the text may have, in bytes.
     """
 
     def whole(digits: str) -> int:
         if abs(int(digits)) >= 2**63:
-            raise refusal.of("a whole number is above 2^63 - 1, or below -(2^63 - 1)")
+            raise refusal.of("the text has a whole number above 2^63 - 1, or below -(2^63 - 1)")
         return int(digits)
 
     def finite(digits: str) -> float:
         # Python would accept NaN and 1e999, which pate never writes.
         if not math.isfinite(float(digits)):
-            raise refusal.of("a number is NaN or infinite")
+            raise refusal.of("the text has a number that is NaN or infinite")
         return float(digits)
 
     def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         # If a field stands twice, some readers use the first value and other readers the second.
         if len(dict(pairs)) < len(pairs):
-            raise refusal.of("an object has a field twice")
+            raise refusal.of("a JSON object has two fields of the same name")
         return dict(pairs)
 
     if len(text) > most:
@@ -222,8 +223,9 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     """Return the dataclass that a JSON value describes.
 
     Raises:
-        PateError: an error made by `refusal`, which names the field. If the constructor of a
-            dataclass raises an error of the class `refusal.error`, this error is not changed.
+        PateError: the JSON value does not describe a dataclass of class `kind`. The error has the
+            class `refusal.error`, and its message names the field. If a constructor raises an error
+            of the class `refusal.error`, it reaches the caller with its own message.
     """
     found: _T = _decoded(kind, data, refusal)
     return found

@@ -43,11 +43,12 @@ class Journal:
 
         Args:
             path: the file; links are followed, so that every name of the file is the same journal.
-            kind: the kind of the journal, which its first line states.
+            kind: what the journal records, as its first line says, such as "pate-spend-record".
 
         Raises:
-            LedgerError: the file is damaged, has another kind, or is not a regular file.
-            UsageError: the file is an output of the command.
+            LedgerError: the file is damaged, is not a regular file, or is no journal of this
+                kind.
+            UsageError: an output of the command would replace this file.
         """
         self.name = public_name(path)
         self.lines: list[dict[str, Any]] = []
@@ -59,9 +60,15 @@ class Journal:
             self.path = Path(os.path.realpath(path))
             regular = self.path.is_file() or not self.path.exists()
         except (OSError, ValueError):  # The name is too long, or contains a null character.
-            raise LedgerError("the record has a name that no file can have") from None
+            raise LedgerError(
+                "the name of the record is too long for a file, or contains a null character; give "
+                "the path of the record"
+            ) from None
         if not regular:
-            raise LedgerError(f"{self.name} is not a regular file, so it cannot be a record")
+            raise LedgerError(
+                f"{self.name} is not a regular file (it may be a folder, a pipe or a device), so it "
+                "cannot be the record of what runs cost; give the path of a file"
+            )
         self.refresh()
         note("the record of what was spent", self.path)
 
@@ -129,8 +136,8 @@ class Journal:
     def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
         """Write bytes at a position of the file, and sync them.
 
-        With `cut`, all bytes from the position on are removed first, and removed again if writing
-        fails.
+        With `cut`, the method first removes all bytes from this position to the end of the file. If
+        writing then fails, it tries to remove the bytes that it wrote.
         """
         with writing(self.name):
             descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)
@@ -157,13 +164,19 @@ class Journal:
         """Read whole lines, check that each has the right hash, and return them."""
         first = _line(self._header, "")[0]
         if not self._size and not first.startswith(content[: len(first)].rstrip(b"\0")):
-            raise LedgerError(f"{self.name} is not a record, or has another version")
+            raise LedgerError(
+                f"{self.name} is not a record of what runs cost, or another version of pate wrote "
+                "it; give the right file, or use the version of pate that wrote it"
+            )
         damaged = Refusal(LedgerError, f"{self.name} is damaged: ", "; restore it from a copy")
         whole = content[: content.rfind(b"\n") + 1]
         for line in whole.splitlines(keepends=True):
             chain = _hash(self.chain, line[:-_TAIL])
             if line[-_TAIL:] != _tail(chain):
-                raise damaged.of(f"line {len(self._chains) + 1} does not fit the lines before it")
+                raise damaged.of(
+                    f"line {len(self._chains) + 1} was changed, or is not in its place, or lines "
+                    "before it are missing"
+                )
             found = parsed(line, damaged)
             del found[_CHAIN]
             if self._chains:

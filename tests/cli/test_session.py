@@ -66,7 +66,7 @@ def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
         ('{"counts": [1, 2, 3], "votes": []}', "line 2: not a query: a query has either"),
         (
             '{"counts": [1, 2, 3], "id": 1, "id": 2}',
-            "line 2: not a query: an object has a field twice",
+            "line 2: not a query: a JSON object has two fields of the same name",
         ),
         ("\xff", "line 2: not a query: the text is not valid JSON"),
     ],

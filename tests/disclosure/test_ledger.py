@@ -210,7 +210,7 @@ CURVES = malformed("it does not have one cost and one list of sensitivities for 
         ({"rdp": [0.1]}, CURVES),
         ({"sensitivity": [[0.1]]}, CURVES),
         ({"orders": [2.0, 1.0]}, malformed("a Renyi order must be finite and above 1, got 1.0")),
-        ({"releasable": True}, malformed("releasable must be false")),
+        ({"releasable": True}, malformed("the field `releasable` must be false")),
         ({"rounds": []}, malformed("it holds no round")),
         (
             with_round(analysis="loose"),

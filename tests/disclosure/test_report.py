@@ -187,7 +187,7 @@ def test_what_is_damaged_is_refused_by_what_is_wrong(tmp_path):
         (b"\xff\xfe\x00", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         (" " * ((1 << 26) + 1), "the text is larger than the limit of 64 MB"),
-        (text.replace('"delta": 1e-05', '"delta": NaN', 1), "a number is NaN or infinite"),
+        (text.replace('"delta": 1e-05', '"delta": NaN', 1), "has a number that is NaN or infinite"),
         (data | {"rdp": [1.0]}, "has an unknown field 'rdp'"),
         (data | {"epsilon": "1"}, "epsilon must be a finite number"),
         (data | {"queries": 3.0}, "queries must be a whole number"),

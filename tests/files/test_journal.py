@@ -83,7 +83,7 @@ def test_another_file_or_kind_is_no_journal(place, whole, content):
     place.write_bytes(whole if content is None else content)
     text = refusal(LedgerError, Journal, place, "other" if content is None else "some")
     assert text.startswith(str(place))
-    assert "is not a record, or has another version" in text
+    assert "is not a record of what runs cost, or another version of pate wrote it" in text
 
 
 def test_lines_that_are_appended_before_others_were_written_again_stay(place, whole):

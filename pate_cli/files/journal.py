@@ -66,8 +66,8 @@ class Journal:
             ) from None
         if not regular:
             raise LedgerError(
-                f"{self.name} is not a regular file (it may be a folder, a pipe or a device), so it "
-                "cannot be the record of what runs cost; give the path of a file"
+                f"{self.name} is not a regular file (it may be a folder, a pipe or a device), so "
+                "it cannot be the record of what runs cost; give the path of a file"
             )
         self.refresh()
         note("the record of what was spent", self.path)

@@ -1,10 +1,11 @@
-"""Keywords join a verb's signature with the texts and tables of help.ini.
+"""Each `Keyword` describes one parameter of a verb, by the verb's signature and by help.ini.
 
 A verb is an ordinary function, and its signature has names, types and defaults of parameters. This
-module says once for all verbs which values a type allows. For each parameter, help.ini has the help
-and the group. Tables in help.ini have what only some parameters need, for example an option that
-differs from the name of the parameter. From `keywords_of(verb)` come the options, `--help`,
-`--help-all`, completion, checks, "did you mean", docstrings and the reference page.
+module says once for all verbs which values a type allows. For each parameter, help.ini has a help
+text, under the heading that the parameter has in `--help-all`. Further tables in help.ini are for
+special cases, for example for an option that differs from the name of its parameter. From
+`keywords_of(verb)` come the options, `--help`, `--help-all`, completion, checks, "did you mean",
+docstrings and the reference page.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Kind:
     def takes(self, value: object) -> bool:
         """Return whether a value has the type.
 
-        True and False are not numbers. A whole number beyond the range of floats is not taken for
-        a real number.
+        True and False are not numbers. A type for real numbers does not allow a whole number that
+        is too large for a float.
         """
         if isinstance(value, bool):
             return self.type is bool
@@ -98,7 +99,7 @@ _TABLE: Final = "= "
 
 @dataclass(frozen=True)
 class HelpEntry:
-    """An entry of help.ini: the help and the group of a parameter.
+    """An entry of help.ini: the help text of a parameter, and its heading in the help.
 
     Attributes:
         help: one or two sentences, which name neither the type nor the range.
@@ -140,7 +141,7 @@ HEADINGS: Final = tuple(dict.fromkeys(entry.group for entry in ENTRIES.values())
 
 
 def of_votes(name: str) -> bool:
-    """Return whether a parameter decides how votes are read, by its heading in help.ini.
+    """Return whether help.ini lists a parameter under a heading about the reading of votes.
 
     The heading is [Votes], or begins with "For votes" if only some formats have the parameter.
     """
@@ -149,7 +150,10 @@ def of_votes(name: str) -> bool:
 
 
 def anywhere(name: str) -> HelpEntry | None:
-    """Return an entry of help.ini for a parameter, of any verb; None if there is no such entry."""
+    """Return the entry for a parameter in help.ini; None if no verb has such an entry.
+
+    An entry for all verbs is preferred to an entry for one verb.
+    """
     found = (entry for (_, each), entry in ENTRIES.items() if each == name)
     return ENTRIES.get(("", name)) or next(found, None)
 
@@ -159,7 +163,7 @@ class Keyword:
 
     Attributes:
         name: the name of the parameter in Python.
-        says: the help and the group of the parameter.
+        says: the entry for the parameter in help.ini, with its help text.
         default: the default value; `Keyword.required` if the caller must give a value.
         argument: whether the command line takes the value without an option in front.
         hidden: whether only Python has the parameter, and the command line does not.
@@ -170,9 +174,9 @@ class Keyword:
         off: the flag that sets the parameter to False; None if there is no such flag.
         word: the enumeration of the allowed words; None if the values are not words.
         choices: the allowed words; empty if the values are not words.
-        kinds: the kinds of allowed values that `check` checks.
-        strict: whether `check` knows all types of the parameter; arrays and amounts have checks
-            elsewhere.
+        kinds: the entries of `KINDS` for the types of the parameter; not every type has an entry.
+        strict: whether `check` can check every type of the parameter. If it cannot, as for an array
+            of votes, code outside this module checks the values.
         range: the range in words, such as `above 0 and below 1`; empty if there is no range.
         metavar: the placeholder for the value in help; empty for a flag.
     """
@@ -215,7 +219,8 @@ class Keyword:
 
         Raises:
             ParameterError: the parameter needs a number, and the text is not one.
-            UsageError: the parameter is the name of a file, and the text is False or None.
+            UsageError: the parameter takes the name of a file, and the text is False or None; the
+                message names the flag to use instead.
         """
         if self.off is not None and text.lower() in ("false", "none"):
             fix = f"if you want none, give {self.off.option}"
@@ -251,7 +256,7 @@ class Keyword:
 def keywords_of(
     function: Callable[..., Any], *, called: str = "", without: Sequence[str] = ()
 ) -> dict[str, Keyword]:
-    """Return the keywords of a function's parameters, by name and in order.
+    """Return one `Keyword` for each parameter of a function, by name and in order.
 
     Args:
         function: the function whose signature has the parameters.
@@ -302,7 +307,8 @@ def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
 
     Args:
         message: a message with Python keywords in backticks.
-        keywords: the keywords of the command, which are preferred to keywords of other verbs.
+        keywords: the keywords of the command. For a parameter that the command does not have, the
+            message gets the option of another verb.
     """
 
     def option(found: re.Match[str]) -> str:

@@ -36,7 +36,10 @@ _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
-    """Return the cost of labels of these votes; `asked` has the parameters of `cost`. SECRET."""
+    """Return what the labels from these votes would cost, computed from the votes. SECRET.
+
+    `asked` maps each parameter of `signatures.cost` to its value.
+    """
     plan = stated_target(asked)
     with requested(asked) as request:
         if plan is not None:
@@ -54,7 +57,7 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
 def compared(asked: Mapping[str, Any]) -> Compared:
     """Return the costs of all mechanisms at the same expected number of answers. SECRET.
 
-    `asked` has the parameters of `signatures.cost`.
+    `asked` maps each parameter of `signatures.cost` to its value.
     """
     choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
@@ -73,9 +76,9 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 
 
 def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
-    """Return how far one record could move the cost of these votes. SECRET.
+    """Return how far one training record could change the RDP cost of the labels. SECRET.
 
-    `asked` has the parameters of `signatures.smooth_sensitivity`.
+    `asked` maps each parameter of `signatures.smooth_sensitivity` to its value.
     """
     with requested(asked) as request:
         scored, few = request.scored, request.few(asked["analysis"])
@@ -116,7 +119,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
 
 
 def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
-    """Return the probabilities to pass the release test with these rows, and with more rows."""
+    """Return the pass probability of a run, and which targets and how many rows would pass."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD

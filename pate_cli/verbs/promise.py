@@ -66,23 +66,25 @@ def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None =
 def promised(
     request: Request, asked: Mapping[str, Any], record: RecordPlace
 ) -> tuple[Request, Settings]:
-    """Return the final request and the settings of a run, before any vote is seen.
+    """Complete the request of a run, and return it with the settings, before any vote is seen.
 
     A run with a target gets a release test, unless its worst case is at most the target.
 
     Args:
         request: the votes and the mechanism.
         asked: every parameter of `aggregate`, by name.
-        record: the place of the record of the teachers.
+        record: where the public file is that lists all runs on these teachers.
 
     Returns:
         The request, with the number of rows and the noise that follow from the target, and the
         settings.
 
     Raises:
-        ParameterError: δ is so small that errors of floating-point noise matter.
+        ParameterError: δ is smaller than the rounding errors of the drawn noise allow.
         UsageError: keywords contradict each other or the votes.
-        UnreachableError: the target is out of reach.
+        UnreachableError: with the target, answers would be too noisy, or most runs would fail their
+            release test; or the worst case of the mechanism is above the target, and the mechanism
+            cannot have a release test.
     """
     target = _target({**asked, "votes_per_teacher": request.file.facts.voting}, record)
     if target is not None and request.composed is None:
@@ -112,7 +114,10 @@ def promised(
 
 
 def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
-    """Return the account that collects the RDP costs of a run; None if nothing needs RDP costs."""
+    """Return the account that collects the RDP costs of a run for a ledger or a sanitized ε.
+
+    The result is None if the run has no plan for a ledger or a sanitized ε.
+    """
     plan = settings.sanitizer
     if plan is None:
         return None
@@ -175,7 +180,8 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
 
     Args:
         release: the keyword `release` of the user; None if the user left it out.
-        plain: whether no other keyword asks for a sanitized ε.
+        plain: False if another keyword than `release` asks for a sanitized ε, for example
+            `sigma_release`; True if none does.
 
     Raises:
         UsageError: the kind is `target`, for which no sanitized ε is drawn.
@@ -184,14 +190,17 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
         return ReleaseKind.NONE if plain else ReleaseKind.UPPER
     kind = ReleaseKind(release)
     if kind is ReleaseKind.TARGET:
-        raise UsageError("`release` target needs `aggregate` with a `target_epsilon`")
+        raise UsageError(
+            "`release` target is only for `aggregate` with a `target_epsilon`; give `release` none "
+            "or upper"
+        )
     return kind
 
 
 def plan_of(
     kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
 ) -> ReleasePlan:
-    """Return the public plan for the ledger of one or several rounds, and for its sanitized ε.
+    """Choose the public parameters for the ledger of some rounds and for the draw of its ε.
 
     Args:
         kind: whether a sanitized ε is published.
@@ -213,7 +222,7 @@ def plan_of(
 
 
 def _check_delta(request: Request) -> None:
-    """Raise ParameterError if δ is too small for the errors of floating-point noise."""
+    """Raise ParameterError if δ is smaller than the rounding errors of the drawn noise allow."""
     mechanism, delta, queries = request.mechanism, request.delta, request.queries
     least = mechanism.smallest_delta(queries)
     if delta < least and request.composed is None:
@@ -227,7 +236,7 @@ def _check_delta(request: Request) -> None:
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
-    """Return the public plan for the ledger of a run, and for its sanitized ε.
+    """Choose the public parameters for the ledger of a run and for the draw of its sanitized ε.
 
     Return None if no keyword asks for a ledger or for a sanitized ε.
     """
@@ -285,9 +294,10 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 
 
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
-    """Return the forecast of a run with a release test, from public numbers.
+    """Return the pass probability and the expected answers of a run, without any real vote.
 
-    The result is None if the run has no release test, or if teachers vote on few queries. With
+    The forecast is for made-up teachers, and it is public. The result is None if the run has no
+    release test, or if the run limits the number of queries that each teacher votes on. With
     `rough` the forecast is quicker, and its pass probability may be wrong by up to 0.06.
     """
     if settings.tested is None or settings.voting is not None:

@@ -54,10 +54,12 @@ _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 def _inputs(
     given: Sequence[Given], *, unverified: bool
 ) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
-    """Return every input with its path (None for an object), and all runs in these inputs.
+    """Return every input of `release` with its path, and all runs in these inputs.
+
+    The path is None if the input is not given as a file.
 
     Args:
-        given: objects and names of files.
+        given: ledgers, reports and records, or the names of such files.
         unverified: whether to accept inputs that fail verification. If an input fails verification,
             its runs have no guarantee in the record.
 
@@ -79,11 +81,14 @@ def _inputs(
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
-    """Raise MismatchError if an input and the known runs have different costs for one run."""
+    """Raise MismatchError if an input, `told`, and `known` have different costs for one run."""
     for run in told.runs:
         there = known.known(run.id)
         if there is not None and not same_cost(run, there):
-            raise MismatchError(f"{name} contradicts the other inputs about run {run.id}")
+            raise MismatchError(
+                f"{name} and the other inputs have different costs for run {run.id}; find the one "
+                "that was changed, and use its original"
+            )
 
 
 def _content(given: str | PathLike[str]) -> Held:
@@ -105,7 +110,7 @@ def _content(given: str | PathLike[str]) -> Held:
 
 
 def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
-    """Return the runs in an input, after verifying a report or a record.
+    """Return the runs in one input of `release`; verify the input if it is a report or a record.
 
     A ledger is not verified. A ledger is secret: only the person who made it has it, and pate
     trusts this person.
@@ -166,7 +171,7 @@ class Released:
 def released(asked: Mapping[str, Any]) -> Released:
     """Return one report for several runs, and add the release to the record.
 
-    `asked` has the parameters of `signatures.release`.
+    `asked` maps each parameter of `signatures.release` to its value.
     """
     given, unverified, began = asked["given"], asked["unverified"], now()
     several = given if isinstance(given, list | tuple) else [given]
@@ -223,7 +228,11 @@ def released(asked: Mapping[str, Any]) -> Released:
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the place of the record: the named one, one of the inputs, or that of the ledgers."""
+    """Find the record that the release enters.
+
+    This is the record that the user named, or else a record among the inputs, or else the record of
+    the runs in the ledgers. With `record` False there is no record.
+    """
     record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
@@ -254,11 +263,12 @@ def _of_rounds(
     key: RunKey,
     asked: Mapping[str, Any],
 ) -> ReportFacts:
-    """Return the facts of all rounds in ledgers, and the plan if a sanitized ε will be drawn."""
+    """Return `facts` with all rounds of the ledgers and, if an ε will be drawn, how to draw it."""
     analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(
-            f"`external` needs ledgers of the tight analysis, but these have {analysis}"
+            f"`external` cannot be used with ledgers of runs with `analysis` {analysis}; give "
+            "ledgers of runs with `analysis` tight"
         )
     drawn = (asked["beta"], asked["sigma_release"]) != (None, None)
     plain = analysis is Analysis.TIGHT and not drawn
@@ -281,13 +291,14 @@ def _of_rounds(
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, because floating-point "
-            f"noise has an error of this size; the ledgers have {total.delta:g}"
+            f"noise has an error of this size; the ledgers have a delta of {total.delta:g}. "
+            "Give fewer ledgers, or ledgers of runs with a larger `delta`"
         )
     return facts
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Return facts with all earlier sanitized ε; if a new sanitized ε is planned, draw it."""
+    """Add earlier draws of a sanitized ε to the facts of a report, and draw a new ε if planned."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
@@ -325,7 +336,7 @@ def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> Spend
 
 
 def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> ReportFacts:
-    """Return the facts of a report on all runs of a record."""
+    """Add the settings and costs of all runs of a record to the facts of a report."""
     runs = account.runs
     for run in runs:
         if not run.claimed and not unverified:
@@ -336,7 +347,8 @@ def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> Re
     rounds = tuple(stated(run.done) for run in runs if run.done is not None)
     if not rounds:
         raise LedgerError(
-            "no input has a run on votes; give a report, a ledger or a record with such a run"
+            "no input has a run in which teachers voted; give a report, a ledger or a record with "
+            "such a run"
         )
     return replace(
         facts,

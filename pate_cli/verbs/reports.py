@@ -167,7 +167,7 @@ class RecordCost(Result):
 def record_cost(asked: Mapping[str, Any]) -> RecordCost:
     """Return all runs of a record and their total cost.
 
-    `asked` has the parameters of `signatures.spent`.
+    `asked` maps each parameter of `signatures.spent` to its value.
     """
     record, ensemble, reports = asked["record"], asked["ensemble"], asked["reports"]
     if (record is None) == (ensemble is None):
@@ -242,7 +242,11 @@ def _down(left: float) -> str:
 
 
 def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
-    """Return an existing record by its name, by its ensemble, or by the name of its votes."""
+    """Return an existing record.
+
+    `record` is the file of the record or the file of its votes; or else `ensemble` names the
+    teachers.
+    """
     path = told_record(record, ensemble) or Path()
     with named(path):
         there = path.is_file()
@@ -277,7 +281,10 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
 
 
 def verified(asked: Mapping[str, Any]) -> Verification:
-    """Return all checks of a report; `asked` has the parameters of `signatures.verify`."""
+    """Return all checks of a report.
+
+    `asked` maps each parameter of `signatures.verify` to its value.
+    """
     labels, prior, record = asked["labels"], asked["prior"], asked["record"]
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
@@ -307,7 +314,10 @@ def _is_report(file: Any) -> bool:
 
 
 def explained(asked: Mapping[str, Any]) -> Explanation:
-    """Return a report in plain words; `asked` has the parameters of `signatures.explain`."""
+    """Return a report in plain words.
+
+    `asked` maps each parameter of `signatures.explain` to its value.
+    """
     found = report_in(asked["report"])
     words = {"title": asked["title"], "unit": asked["unit"]}
     return explanation_of(found, list(checks_of(found)), **words)

@@ -210,7 +210,7 @@ def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
 
 def test_what_does_not_go_together_is_refused():
     paper = aggregated(MECHANISM, analysis="paper", order=8.0, release="none")
-    with pytest.raises(UsageError, match="tight analysis"):
+    with pytest.raises(UsageError, match="with `analysis` tight"):
         pate.release(paper.ledger, external=[pair(1.0, 0.0)])
     with pytest.raises(PateError):
         pate.Stated(epsilon=math.nan, delta=0.0, adjacency=REPLACE)

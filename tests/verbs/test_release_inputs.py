@@ -58,9 +58,9 @@ def test_two_reports_that_tell_otherwise_of_a_run_are_refused(ran):
     (run,) = first.spent.runs
     told = dataclasses.replace(run.settings, queries=4, max_answers=4)
     other = dataclasses.replace(run, settings=told, answers=4).priced
-    with pytest.raises(MismatchError, match=f"contradicts the other inputs about run {run.id}"):
+    with pytest.raises(MismatchError, match=f"have different costs for run {run.id};"):
         released(pate.SpendRecord((other,)), last)
-    with pytest.raises(MismatchError, match=f"contradicts the other inputs about run {run.id}"):
+    with pytest.raises(MismatchError, match=f"have different costs for run {run.id};"):
         pate.release(pate.SpendRecord((other,)), record=path)
 
 

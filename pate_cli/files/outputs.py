@@ -1,10 +1,10 @@
 """All outputs of a command are one transaction, whether they go to a disk, a store or a pipe.
 
-Every output is begun before the run spends any privacy. So most errors in writing outputs appear
-before any privacy is spent. All outputs are complete before any of them gets its name, so a process
-that is killed leaves no incomplete output. Files appear in the order in which they were reserved,
-so that a report appears before its labels. Streams such as standard output get their content after
-all files.
+Every output is begun before the run spends any privacy. In this way, pate finds most errors in
+writing outputs before it spends privacy. All outputs are complete before any of them gets its name,
+so a process that is killed leaves no incomplete output. Files appear in the order in which they
+were reserved, so that a report appears before its labels. Streams such as standard output get their
+content after all files.
 
 A draft on a disk is a file without a name, which vanishes with the process. If the file system has
 no files without a name, the draft has a random hidden name, and may stay behind if the process is
@@ -53,12 +53,13 @@ class Outputs:
             ...  # Private work is done, and its results are written.
         out.write("report.json", report)
 
-    Even with `force`, an output never replaces a file that the command reads, or a file of another
-    kind (`protected`). A file that is read is recognised by all its names and by open descriptors.
+    Even with `force`, an output never replaces a file that the command reads. It also never
+    replaces a file that does not begin like an earlier output of its kind. The module `protected`
+    recognises a file that the command reads by its path without links and by its device and inode.
     """
 
     def __init__(self, *, force: bool = False) -> None:
-        """Begin an empty transaction; `force` allows it to replace files of the same kind."""
+        """Begin an empty transaction; with `force`, outputs may replace others of their kind."""
         self._force = force
         self._outputs: dict[str, Output] = {}
         self._inputs = protected.current()
@@ -94,8 +95,8 @@ class Outputs:
         """Begin an output, and check whether it can be put in its place.
 
         Args:
-            path: a path, `-` for standard output, or the address of a file on a store. A store
-                cannot have secret outputs.
+            path: a path, `-` for standard output, or the address of a file on a store. An output
+                that only its owner may read (mode 0o600) cannot be on a store.
             mode: the permissions of the file, which the umask reduces; 0o600 for a secret.
             replaces: which existing file `force` may replace; see `protected`.
             resumed: whether the same run may have written this output before it was interrupted.
@@ -103,8 +104,8 @@ class Outputs:
         Raises:
             OutputError: the file exists already; the folder is missing, not writable or full; or a
                 store cannot be reached.
-            UsageError: two outputs have the same place, the command reads this file, or the file
-                may not be replaced.
+            UsageError: two outputs have the same place, the command also reads the file at `path`,
+                or not even `force` may replace that file.
         """
         name = os.fspath(path)
         output = output_at(name, mode)
@@ -125,27 +126,28 @@ class Outputs:
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
         """Test whether all outputs can be written, immediately before the run spends any privacy.
 
-        On a store, the test writes and deletes a small object, which may leave an empty key.
+        On a store, the test writes and deletes a small object. Some stores then keep an empty
+        object that stands for the folder.
 
         Args:
             sizes: the smallest size that an output will have in bytes, by path, if it is known.
 
         Raises:
-            OutputError: a disk has no room for an output, or a store does not let us write and
-                delete.
+            OutputError: a disk has no room for an output, or a store refuses to write or delete an
+                object.
         """
         for name, output in self._outputs.items():
             with writing(output.name):
                 output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Write the whole content of a reserved output; errors are those of `open`."""
+        """Write all bytes of a reserved output; raise OutputError if the disk is full or fails."""
         with self.open(path) as file:
             file.write(data)
 
     @contextlib.contextmanager
     def open(self, path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-        """Yield a binary file for the whole content of a reserved output.
+        """Yield a binary file; the `with` block writes all bytes of a reserved output to it.
 
         The content is on disk when the block ends.
 
@@ -212,10 +214,10 @@ class Output(ABC):
 
     Attributes:
         name: the name of the output in messages.
-        path: the path on a disk, without links; None elsewhere.
-        turn: 0 for files and objects, which appear first; 1 for streams.
+        path: the path of a file on a disk, with links resolved; None for streams and stores.
+        turn: when the output appears; files and objects (0) appear before streams (1).
         draft: the content so far; an empty file before `begin`.
-        force: whether the output may replace an existing file of its kind.
+        force: whether the output may replace an existing file that `replaces` recognises.
         replaces: returns whether an existing file is of the same kind as the output; see
             `protected`.
         resumed: whether the same run may have written this output before.
@@ -237,7 +239,7 @@ class Output(ABC):
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return all names by which `protected` knows the output; empty for the null device."""
+        """Return the identifiers of this output (`Place`); an empty set for the null device."""
 
     @abstractmethod
     def deliver(self) -> None:
@@ -324,7 +326,7 @@ class Output(ABC):
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
-        """Mark the output as visible to others, unless this block raises an OSError."""
+        """Mark the output as visible to others; undo this if the `with` block raises an OSError."""
         before, self.left = self.left, True
         try:
             yield
@@ -344,25 +346,28 @@ class File(Output):
     path: Path
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
-        """Store the path, which has no links, and the mode, which the umask will restrict."""
+        """Keep the path, with links resolved, and the permissions before the umask reduces them."""
         super().__init__(name)
         self.path, self._mode = path, mode
 
     @property
     def places(self) -> set[Place]:
-        """Return the identity of the file that has this name now, and the name itself."""
+        """Return the path of the output, and device and inode of a file that is there now."""
         return protected.places_of(self.path)
 
     def there(self) -> IO[bytes] | None:
-        """Open the file that has this name; return None if there is none."""
+        """Open the file at the path of this output; return None if there is none."""
         return self.path.open("rb") if self.path.exists() else None
 
     def begin(self) -> None:
-        """Begin the draft in the folder of the file; errors are those of `Output.begin`."""
+        """Begin the draft in the folder of the output; raise an error if it cannot go there."""
         folder = self.path.parent
         self.refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
-            raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
+            raise OutputError(
+                f"cannot write {self.name}: there is no folder {public_name(folder)}; create it or "
+                "name another one"
+            )
         self.refuse_there()
         if _NAMELESS:
             # If this fails for any other reason, the file with a name fails, too.
@@ -373,12 +378,12 @@ class File(Output):
         self.draft = os.fdopen(os.open(self.hide(str(self.path)), NEW, self._mode), "w+b")
 
     def finish(self) -> None:
-        """Force the draft to disk; errors are those of `Output.finish`."""
+        """Mark the draft as complete and force it to disk; raise OSError if the disk fails."""
         super().finish()
         os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
-        """Give the draft its name; errors are those of `Output.deliver`."""
+        """Give the draft its final name; raise an error if the disk or a file there prevents it."""
         there = self.refuse_there()
         with self.leaving():
             if not self._hidden:
@@ -412,7 +417,7 @@ class Stream(Output):
         return set() if path == os.devnull else {f"local {path}"}
 
     def begin(self) -> None:
-        """Begin the draft in the folder for temporary files; errors are those of `Output.begin`."""
+        """Begin a draft in the folder for temporary files; raise an error if the stream fails."""
         if self._standard and (sys.stdout is None or sys.stdout.closed):
             # The descriptor of a closed stream may by now belong to another file.
             raise OutputError("cannot write standard output: it is closed")
@@ -421,7 +426,7 @@ class Stream(Output):
         super().begin()
 
     def deliver(self) -> None:
-        """Write the draft to the stream; errors are those of `Output.deliver`."""
+        """Write the draft to the stream; raise OSError if the stream fails."""
         target: int | str = self._path
         if self._standard:
             sys.stdout.flush()
@@ -446,13 +451,14 @@ class Stream(Output):
 class StoredFile(Output):
     """A file on a pyarrow filesystem: an object store or a distributed filesystem.
 
-    A store keeps an object even if only a part of it was written. So the draft first gets a hidden
-    name in its folder, and gets its final name when it is complete. If the process is killed, the
-    draft may stay behind. A store has no file modes, so secret files never go there.
+    A store keeps an object even if only a part of it was written. To leave no incomplete output,
+    the draft first gets a hidden name in the same folder, and it gets its final name when it is
+    complete. If the process is killed, the draft may stay behind. A store has no file modes, so
+    secret files never go there.
     """
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
-        """Store the place; `name` is for messages, and has no credentials."""
+        """Keep the filesystem and the path; `name` is for messages and has no credentials."""
         super().__init__(name)
         self._filesystem, self._path = filesystem, path
 
@@ -462,35 +468,39 @@ class StoredFile(Output):
 
     @property
     def places(self) -> set[Place]:
-        """Return the key of the object, which is its only name."""
+        """Return the only identifier of the object: the type of its filesystem and its path."""
         return protected.stored_place(self._filesystem, self._path)
 
     def there(self) -> IO[bytes] | None:
-        """Open the object that has this key; return None if there is none."""
+        """Open the object at the path of this output; return None if there is none."""
         if self._kind() == "NotFound":
             return None
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def begin(self) -> None:
-        """Check the place and begin the draft; errors are those of `Output.begin`."""
+        """Begin a draft in the folder for temporary files, after a check of the store.
+
+        If the store cannot be reached, or the path is a folder or has an object that may not be
+        replaced, an error is raised.
+        """
         with reachable(self.name, OutputError):
             self.refuse_folder(there=self._kind() == "Directory")
         self.refuse_there()
         super().begin()
 
     def try_room(self, size: int) -> None:
-        """Write and delete a test object beside the file; errors are those of `Output.try_room`."""
+        """Write and delete a test object beside the output; raise OSError if this fails."""
         super().try_room(size)
         self._put([b"pate looks whether it can write here\n"])
         self.remove(self._hidden)
 
     def finish(self) -> None:
-        """Write the draft to the store; errors are those of `Output.finish`."""
+        """Write the draft to the store under a hidden name; raise OSError if this fails."""
         super().finish()
         self._put(self.chunks())
 
     def deliver(self) -> None:
-        """Give the draft its name; errors are those of `Output.deliver`."""
+        """Give the draft its final name; raise an error if the store or a file prevents it."""
         there = self.refuse_there()
         with self.leaving():
             if there:  # Some stores cannot move an object onto another one.
@@ -512,7 +522,7 @@ def output_at(name: str, mode: int) -> Output:
 
     Raises:
         OutputError: the name is neither a file, a device nor a store that can be reached.
-        UsageError: a secret output has the address of a store.
+        UsageError: the name is an address of a store, but only the owner may read the output.
     """
     if not mode & 0o077:
         refuse_address(name)
@@ -569,7 +579,7 @@ def sync_folder(folder: Path) -> None:
 def writing(name: str) -> Iterator[None]:
     """Turn errors of the system or a store into an OutputError that names the output.
 
-    A BrokenPipeError is not changed, because a reader may stop reading at any time.
+    A BrokenPipeError is not changed, because whoever reads from a pipe may stop.
     """
     try:
         yield

@@ -3,11 +3,12 @@
 An output never replaces a file that the command reads, whatever name the file is given by. Readers
 note every file that they open, and outputs claim the files that they will write. If a command reads
 a file and also has this file as an output, `protected` raises an error. A file is identified by its
-device and inode and by its path without links. A file on a store is identified by its key.
+device and inode and by its path without links. A file on a store is identified by the type of its
+filesystem and its path.
 
 Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
-output says how files of its kind begin, and only replaces files that begin in this way. Outputs
-never replace ledgers, records and checkpoints.
+caller of `Outputs.reserve` says how earlier outputs of its kind begin, and the new output only
+replaces files that begin in this way. Outputs never replace ledgers, records and checkpoints.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Inputs:
     """The files that a command reads, and its outputs, which must be different files.
 
     Attributes:
-        read: for each `Place` of an input, what the input is, in words that complete "the output is
-            ...".
-        claimed: for each `Place` of an output, the name of the output.
+        read: for each identifier (`Place`) of a file that is read, what this file is, in words that
+            complete "the output is ...".
+        claimed: for each identifier (`Place`) of an output, the name of the output.
     """
 
     read: dict[Place, str] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class Inputs:
         self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
-        """Note an output and its places; raise UsageError if the command also reads this file."""
+        """Note an output and its identifiers; raise UsageError if the command also reads it."""
         self.claimed |= dict.fromkeys(places, name)
         self._check()
 
@@ -63,7 +64,7 @@ _INPUTS: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[Inputs]:
-    """Remember every file that is read in this block; inner blocks use the outer block's list."""
+    """Note all files read in this `with` block; `watched` blocks inside it share its `Inputs`."""
     around = _INPUTS.get()
     token = _INPUTS.set(around or Inputs())
     try:
@@ -73,7 +74,7 @@ def watched() -> Iterator[Inputs]:
 
 
 def current() -> Inputs:
-    """Return the inputs of the current `watched` block; an empty list outside of a block."""
+    """Return the `Inputs` of the current `watched` block; new, empty ones outside of a block."""
     return _INPUTS.get() or Inputs()
 
 
@@ -83,7 +84,7 @@ def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) ->
     Args:
         what: what the files are, in words that complete "the output is ...".
         files: paths or open descriptors.
-        system: the pyarrow filesystem of the paths; None for files of this system.
+        system: the pyarrow filesystem of the paths; None for local files.
 
     Raises:
         UsageError: one of the files is also an output of the command.
@@ -100,7 +101,7 @@ def note_stream(what: str, stream: Any) -> None:
 
 
 def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
-    """Return all that identifies a regular file, which need not exist; empty for a device or pipe.
+    """Return path, device and inode of a regular file that may be missing; else an empty set.
 
     The file is given by its path or by an open descriptor.
     """
@@ -114,7 +115,7 @@ def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
 
 
 def stored_place(system: Any, path: object) -> set[Place]:
-    """Return the set of names of a file on a pyarrow filesystem; the set has only one name."""
+    """Return the identifier of a file on a pyarrow filesystem, as a set with one member."""
     return {f"{system.type_name} {path}"}
 
 
@@ -126,7 +127,7 @@ _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|che
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Return a function that accepts files that begin with a pattern in upper or lower case."""
+    """Return a function that says whether the start of a file matches `pattern`, in any case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 
@@ -145,7 +146,8 @@ PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
 def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:
     """Return why an output may not replace a file, in words; None if it may.
 
-    A file with a record beside its `path` has votes, so it is never replaced.
+    If a record (a file with the same name and .spent.json added) is beside `path`, then `path` is
+    a file of votes, so it is never replaced.
     """
     if os.path.lexists(f"{path}.spent.json"):
         return "votes that have a record"

@@ -28,7 +28,7 @@ from pate_cli.files.protected import Replaces, beginning
 
 
 class Result(ABC):
-    """A result of a function of pate, with facts for JSON and a table."""
+    """A result of one of pate's functions, which can be converted to JSON and to a table."""
 
     @property
     def releasable(self) -> bool:
@@ -42,18 +42,18 @@ class Result(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts, ready for JSON, in a stable order of keys."""
+        """Return this result as a dict for JSON, whose keys are always in the same order."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """Return the table, as columns of equal length by name."""
+        """Return the table of this result: for each column name an array, all of equal length."""
 
     @abstractmethod
     def headline(self) -> str:
-        """Return the result in a few words."""
+        """Return the main facts of this result as a short phrase."""
 
     def to_json(self) -> str:
-        """Return the facts as indented JSON with a final newline, without NaN or Infinity."""
+        """Return this result as indented JSON with a final newline, without NaN or Infinity."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def to_arrow(self) -> Any:
@@ -82,13 +82,14 @@ class Result(ABC):
         )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Save the facts (.json) or the table (.parquet, .csv, .jsonl or .arrow) as a file.
+        """Save this result as JSON (.json), or its table (.parquet, .csv, .jsonl or .arrow).
 
-        The file appears only when it is complete. A secret result gets mode 0600.
+        The file appears only when it is complete. If `secret` is true, only the owner may read the
+        file (mode 0600).
 
         Args:
-            path: the name of the file. A result that is not secret may go to the address of a
-                store.
+            path: the name of the file. If `secret` is false, it may also be the address of a file
+                on a store, such as s3://bucket/file.
             force: replace an existing file if it contains a result of this kind; no other file is
                 replaced.
 
@@ -136,7 +137,7 @@ _LONGEST_LINE: Final = 1 << 16
 
 
 def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
-    """Return the names of the columns of an open table; empty if the file has another format."""
+    """Return the column names of a table in an open file; () if the file has another format."""
     from pyarrow import ipc, parquet
 
     names: Iterable[str] = ()
@@ -154,12 +155,12 @@ def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
 
 
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
-    """Return a function that accepts tables of this format whose first columns have these names."""
+    """Return a function that says whether a file has a table that begins with these columns."""
     return lambda file: column_names(file, kind)[: len(columns)] == columns
 
 
 def encoded_table(table: Any, kind: LabelFormat) -> bytes:
-    """Return the content of a file with a pyarrow.Table.
+    """Return the bytes of a file, in the format `kind`, that contains this pyarrow.Table.
 
     Raises:
         UsageError: the format, such as NPY, has no names of columns.

@@ -1,8 +1,8 @@
 """Write and read files of labels, with one pair of functions for each format.
 
-To add a format, write two functions and add one line to `FORMATS`. Equal labels are always written
-as equal bytes, even if they arrive in different parts. Files contain no time, no host name and no
-random number.
+To add a format, write two functions and add one line to `FORMATS`. The same labels always give the
+same bytes, however a run splits them into parts. A file of labels contains no time of writing, no
+host name and no random number.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class FileFormat(NamedTuple):
 
     Attributes:
         write: writes the rows of labels, in parts, to a file.
-        read: returns the rows of an open file, with all or some of the columns that were written;
-            any exception means that the file is damaged.
+        read: returns the rows of an open file as a table, which may lack some columns, such as the
+            ids. Any exception means that the file is damaged.
         least_bytes: the smallest number of bytes that a row of labels takes.
         part_rows: how many labels are written at a time.
-        lists: what a row is if queries have several labels. True: a query with lists of its labels.
-            False: a query and one of its labels.
+        lists: whether one row has all labels of a query, as lists, if queries have several labels;
+            otherwise each of these labels has its own row.
         texts: whether the format can hold ids and names of classes.
         metadata: whether the format holds the public parameters of the mechanism.
     """
@@ -78,7 +78,11 @@ class FileFormat(NamedTuple):
 
 
 def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write int32 [queries] or int8 [queries, labels], -1 for no label; NPY files have no ids."""
+    """Write the labels as an array without ids, in which -1 means no label.
+
+    If queries have one label, the array has one int32 number for each query. If they have several
+    labels, it has one int8 number for each query and label: 1 for yes and 0 for no.
+    """
     several, shape = outline.several, [outline.rows]
     kind, name = ("<i4", "label") if several is None else ("|i1", "yes")
     if several is not None:
@@ -135,7 +139,7 @@ def read_parquet(file: Any) -> pa.Table:
 
 
 def write_arrow(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write the same columns as `write_parquet`, but as an Arrow IPC file."""
+    """Write the columns of labels to an Arrow IPC file; a null in `label` means no answer."""
     with pa.ipc.new_file(file, outline.schema) as writer:
         for part in parts:
             writer.write_batch(part)
@@ -147,7 +151,7 @@ def read_arrow(file: Any) -> pa.Table:
 
 
 def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write a line with the names of the columns, and a line per row; empty means no answer."""
+    """Write a line of column names, and a line per row; an empty field means no answer."""
 
     def field(value: Any) -> str:
         # [RFC 4180, section 2, rules 5 to 7]
@@ -194,10 +198,10 @@ FORMATS: Final[dict[LabelFormat, FileFormat]] = {
 
 
 def labels_in(kind: LabelFormat) -> Replaces:
-    """Return a function that accepts files of labels, which `force` may replace by other labels.
+    """Return a function that says whether a file has labels, so that `force` may replace it.
 
-    A table is accepted if all columns after the ids have the names that pate gives to columns of
-    labels. The column of ids may have any name.
+    A file with a table has labels if all columns after the first have the names that pate gives to
+    columns of labels. The first column, which has the ids of the queries, may have any name.
     """
     if kind is LabelFormat.NPY:
         return _NPY
@@ -208,7 +212,7 @@ def refuse_names(kind: LabelFormat) -> None:
     """Raise UsageError if a format cannot store the names of classes as texts."""
     if not FORMATS[kind].texts:
         raise UsageError(
-            f"{kind} cannot store names of classes that nobody listed before; give "
+            f"{kind} cannot store the names of classes that an open vocabulary releases; give "
             f"`label_format` {'|'.join(formats_with('texts'))}"
         )
 
@@ -249,10 +253,10 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
 
 
 def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.RecordBatch]:
-    """Yield all rows in parts of one size, so that the bytes of a file do not depend on batches.
+    """Yield the rows of all batches in parts of one size, whatever the sizes of the batches.
 
-    If there are not as many rows as the outline says, ParameterError is raised before the file is
-    complete.
+    So the bytes of the file do not depend on the sizes of the batches. If there are not as many
+    rows as the outline says, ParameterError is raised before the file is complete.
     """
     per_query = outline.several or 1
     part, lists = FORMATS[outline.label_format].part_rows, FORMATS[outline.label_format].lists
@@ -270,7 +274,7 @@ def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.Re
                 held, room = [], size
         taken += batch.num_rows * per_row
     if taken != outline.rows:
-        raise ParameterError(f"the file should have {outline.rows} rows, but got {taken}")
+        raise ParameterError(f"the labels have {taken} rows, not {outline.rows}; correct `rows`")
     if held:
         yield _whole(held)
 

@@ -120,8 +120,8 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
     for path, why in (
         (tmp_path, "it is a folder; name a file in it"),
         (f"{tmp_path}/new/", "it is a folder; name a file in it"),
-        (gone, f"there is no folder {gone.parent}"),
-        (inside, f"there is no folder {inside.parent}"),
+        (gone, f"there is no folder {gone.parent}; create it or name another one"),
+        (inside, f"there is no folder {inside.parent}; create it or name another one"),
         (tmp_path / "loop", os.strerror(errno.ELOOP)),
         (long, os.strerror(errno.ENAMETOOLONG)),
     ):

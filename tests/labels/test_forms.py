@@ -259,7 +259,7 @@ def test_what_ends_the_writing_comes_as_itself(kind, fault, monkeypatch):
     if fault == "full disk":
         assert given_up.value.errno == errno.ENOSPC
     elif error is ParameterError:
-        assert str(given_up.value) == f"the file should have {rows} rows, but got 12"
+        assert str(given_up.value) == f"the labels have 12 rows, not {rows}; correct `rows`"
     assert not file.closed
 
 
@@ -267,8 +267,8 @@ def test_names_that_nobody_listed_need_a_format_with_texts():
     for kind in formats_with("texts"):
         refuse_names(kind)
     assert refusal(UsageError, refuse_names, LabelFormat.NPY) == (
-        "npy cannot store names of classes that nobody listed before; give `label_format` "
-        f"{'|'.join(formats_with('texts'))}"
+        "npy cannot store the names of classes that an open vocabulary releases; give "
+        f"`label_format` {'|'.join(formats_with('texts'))}"
     )
 
 

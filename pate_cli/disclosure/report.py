@@ -31,7 +31,7 @@ from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.runs import Run, Spent, cost_of
+from pate_cli.disclosure.runs import Run, Spent, cost_of, trained_several_times
 from pate_cli.disclosure.settings import ReleasePlan, Training, draws_of, training_of
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
@@ -206,9 +206,13 @@ class ReportFacts:
         """Return how private every teacher's training was; None unless all rounds state it.
 
         The result is None if the report includes costs of external mechanisms, because external
-        mechanisms saw the records directly, not through a teacher.
+        mechanisms saw the records directly, not through a teacher. It is also None for several
+        rounds if the record names several ensembles that one person's data may have reached.
         """
-        return None if self.external else training_of(self.rounds)
+        rounds, spent = self.rounds, self.spent
+        if self.external or (len(rounds) > 1 and spent and trained_several_times(spent.runs)):
+            return None
+        return training_of(rounds)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:

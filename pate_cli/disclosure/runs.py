@@ -409,9 +409,10 @@ class Spent(Figure):
         sums = plain_sums(runs)[-1]
         # A draw from ledgers uses the votes of other runs, so it states no training itself.
         training = training_of([run.settings for run in runs if run.draw is None])
-        if any(len({run.ensemble for run in part}) > 1 for part in _of_each(told)):
-            training = None  # A record may reach a teacher of each ensemble (section 23.2).
-        record = None if training is None else training.amplified(found.epsilon, found.delta)
+        if training is None or trained_several_times(told):
+            record = None
+        else:
+            record = training.amplified(found.epsilon, found.delta)
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
 
     @property
@@ -436,8 +437,14 @@ class Spent(Figure):
 
 
 def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Return public runs; they name their ensembles only if a run declares ensembles disjoint."""
-    if any(run.disjoint_from for run in runs):
+    """Return public runs; they name their ensembles only if the guarantee depends on the names.
+
+    It does if a run declares ensembles disjoint, or if the runs state how private the training of
+    several ensembles was.
+    """
+    ensembles = {run.ensemble for run in runs} - {None}
+    trained = training_of([run.settings for run in runs if run.draw is None]) is not None
+    if any(run.disjoint_from for run in runs) or (len(ensembles) > 1 and trained):
         return tuple(run.public for run in runs)
     return tuple(replace(run.public, ensemble=None) for run in runs)
 
@@ -466,6 +473,15 @@ def people_of(
         for at, one in enumerate(names)
     ] or [frozenset({None})]
     return [one for one in found if ensemble in one and not any(one < other for other in found)]
+
+
+def trained_several_times(runs: Sequence[Run]) -> bool:
+    """Return whether one person's data may have reached teachers of several ensembles.
+
+    A training record then influences the release through several trainings, and the cost for one
+    record is not computed (THEORY.md, section 23.2).
+    """
+    return any(len({run.ensemble for run in part}) > 1 for part in _of_each(runs))
 
 
 def _of_each(runs: Sequence[Run]) -> list[list[Run]]:

@@ -101,7 +101,7 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
         lambda: pate.spent("votes.npy.spent.json"),
     ):
         text = refusal(LedgerError, act)
-        assert "clinics.spent.json; name that record" in text
+        assert "clinics.spent.json; give that file as `record`" in text
     assert Path("votes.npy.spent.json").read_bytes() == before
     assert not Path("third.json").exists()
     monkeypatch.setenv("PATE_HOME", "home")

@@ -77,6 +77,22 @@ def test_runs_on_the_same_votes_are_composed_and_then_amplified(tmp_path):
     assert run(record=record).report.spent.record_epsilon is None
 
 
+def test_teachers_that_were_trained_again_have_no_total_for_one_training_record():
+    """Two trainings at epsilon 1 tell of a record: with all votes seen, up to epsilon 2."""
+    asked = {"keep_ledger": True, "release": "none", "order": 8.0, **PRIVATE}
+    first, second = (run(ensemble=name, **asked) for name in ("old", "new"))
+    assert first.report.record_epsilon is not None
+    both = pate.release([first.ledger, second.ledger])
+    for report in (both.report, pate.release(both.record).report):
+        assert report.record_epsilon is None
+        assert report.spent.record_epsilon is None
+        assert pate.verify(report).holds
+    again = run(ensemble="new", **asked)
+    assert again.report.record_epsilon is not None  # of this run alone
+    assert again.report.spent.record_epsilon is None
+    assert "none of which was trained again" in str(first.report.statements)
+
+
 def test_releases_of_ledgers_and_records_say_it(tmp_path):
     given = {"order": 8.0, "release": "none", **PRIVATE}
     first, second = (run(keep_ledger=True, **given).ledger for _ in range(2))

@@ -73,7 +73,7 @@ class RunShape:
     teachers_per_record: int = 1
 
     def of_teachers(self, share: float) -> float:
-        """Return this share of the teachers in votes, rounded to 12 digits."""
+        """Return `share` times the number of teachers, rounded to 12 digits; the unit is votes."""
         return float(f"{share * self.teachers:.12g}")
 
 
@@ -226,9 +226,9 @@ class Mechanism(ABC):
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
         """Return the smallest δ that a run with this many queries may state.
 
-        For a δ below this number, the errors of floating-point noise would be too large. A query of
-        any mechanism needs at most one random number more than an argmax. `epsilon` is as in
-        `noise.smallest_delta`.
+        For a δ below this number, the errors of floating-point noise would be too large. These
+        errors are counted for `argmax_draws` + 1 random numbers per query, because no mechanism
+        needs more. `epsilon` is as in `noise.smallest_delta`.
         """
         draws = queries * (self.argmax_draws + 1)
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
@@ -257,7 +257,10 @@ class Mechanism(ABC):
 
     @abstractmethod
     def textbook(self, *, queries: int, answers: int) -> tuple[Step, ...]:
-        """Return the steps of k1 queries with at most k2 answers, as textbooks compose them."""
+        """Return the steps that a textbook would compose for k1 queries with at most k2 answers.
+
+        Each step is several Gaussian mechanisms, or several (ε, δ)-DP mechanisms.
+        """
 
     def start(self) -> Labeller:
         """Return the labeller of a run at its first row.
@@ -337,8 +340,8 @@ class ComposedMechanism(Mechanism):
             delta: δ of the composition, in (0, 1).
 
         Raises:
-            ParameterError: a number is outside its range.
-            UnreachableError: δ is smaller than the δ of all steps together.
+            ParameterError: `queries` or `delta` is outside its range.
+            UnreachableError: `delta` is too small for this many queries, so that no ε is valid.
         """
 
 
@@ -349,8 +352,9 @@ class ScoredMechanism(Mechanism):
     """
 
     def for_reference(self, counts: Histograms, seed: int) -> Self:
-        """Return the mechanism with made-up public inputs, for made-up histograms.
+        """Return the mechanism with made-up public inputs that fit the made-up histograms `counts`.
 
+        With made-up inputs and histograms, settings can be compared without looking at real votes.
         A mechanism without public inputs returns itself.
         """
         del counts, seed
@@ -402,7 +406,7 @@ class ScoredMechanism(Mechanism):
         return {step: costs[:, places] for step, costs in steps.items()}
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """Return the RDP cost of cells of the lattice, by step of the mechanism.
+        """Return the RDP cost of each step of the mechanism, for cells (row, column) of scores.
 
         The grid must begin at the lowest score whose cost is not negligible at some of the orders.
         """
@@ -416,11 +420,14 @@ class ScoredMechanism(Mechanism):
 
     @abstractmethod
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Return the RDP cost of the argmax in columns of a grid, [orders, columns], nats."""
+        """Return the RDP cost of the argmax for scores in these columns of `grid`, in nats.
+
+        The shape of the result is [orders, columns].
+        """
 
     @abstractmethod
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return the worst-case RDP costs of one query and of its steps over all votes.
+        """Return the worst-case RDP costs of a query: of its test, of its answer, and of both.
 
         A neighbour moves, adds or removes a vote. With `lone` a neighbour only adds or removes a
         vote.
@@ -442,7 +449,10 @@ class ScoredMechanism(Mechanism):
         """Return μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound."""
+        """Estimate `worst_rdp` divided by the order λ.
+
+        The estimate is no bound. It is only a first guess in the search for the best order.
+        """
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
@@ -456,16 +466,17 @@ class ScoredMechanism(Mechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the largest RDP cost of queries within each distance of their votes.
+        """Return upper bounds on the RDP cost of each query after up to d records have changed.
 
         Args:
             states: the result of `vote_states`.
             order: λ > 1.
-            distances: d ≥ 0 in ascending order, [distances], in records that change.
+            distances: the numbers d ≥ 0 of changed records, in ascending order, [distances].
             progress: a function that is called with shares of the work, which add up to 1.
 
         Returns:
-            [distances, states], nats, non-decreasing in the distance.
+            The bound for each d and each query, [distances, states], nats. It never decreases as d
+            grows.
 
         Raises:
             UsageError: the mechanism does not support `bound` conditional.
@@ -478,13 +489,13 @@ class ScoredMechanism(Mechanism):
         If no error is raised, the memory is enough whatever the votes are.
 
         Args:
-            rows: the largest number of states in one call.
+            rows: the largest number of queries in one call of `state_costs`.
             order: λ > 1.
-            furthest: the largest distance, in records.
+            furthest: the largest number d in the `distances` of `state_costs`.
 
         Raises:
-            ParameterError: for some vote files with these public numbers, `state_costs` would need
-                too much memory.
+            ParameterError: `state_costs` would need too much memory for some votes on this many
+                queries.
         """
         del rows, order, furthest
 
@@ -494,7 +505,7 @@ class ScoredMechanism(Mechanism):
         return False
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """Estimate the seconds that `state_costs` takes for this many distinct states."""
+        """Estimate the seconds that `state_costs` takes for `rows` queries with different votes."""
         del rows, order, furthest
         return 0.0
 
@@ -504,9 +515,10 @@ class ScoredMechanism(Mechanism):
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors by which one query multiplies a moment, for a stopping rule.
+        """Return the factors by which one query multiplies the moment of a session.
 
-        The result is None for a mechanism whose factors are not known.
+        The moment of a session is e^{(λ − 1)·(RDP cost)}, and its stopping rule needs these
+        factors. The result is None for a mechanism whose factors are not known.
         """
         del order
         return None
@@ -515,8 +527,8 @@ class ScoredMechanism(Mechanism):
 class OneScoreMechanism(ScoredMechanism):
     """A mechanism that answers every query, at an RDP cost F that depends on a single score.
 
-    A subclass defines the score, how far a neighbour moves it, its range, its cost, and the
-    worst-case cost of an answer.
+    A subclass defines the score, the range of scores, how far a neighbour moves a score, the RDP
+    cost of a score, and the worst-case RDP cost of an answer.
     """
 
     answers_all: ClassVar[bool] = True
@@ -548,8 +560,8 @@ class OneScoreMechanism(ScoredMechanism):
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """Return the RDP cost of these columns of a grid, [orders, columns], nats.
 
-        `score_range` returns the lowest score that matters at an order. Columns below this score
-        have the cost of the column that contains it.
+        `score_range` returns the lowest score that matters at an order. A column below this lowest
+        score costs as much as the column that contains the lowest score.
         """
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
@@ -574,7 +586,7 @@ class OneScoreMechanism(ScoredMechanism):
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """By how much the only score can differ between neighbours."""
+        """By how much the score of a query can differ between neighbours, as a 1-tuple."""
         return (self.score_lipschitz,)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
@@ -620,14 +632,21 @@ class OneScoreMechanism(ScoredMechanism):
         return self.worst_answer(orders)
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
-        """Return the worst-case RDP cost of an answer; there is no test, so its cost is 0."""
+        """Return the worst-case RDP cost of an answer, which is the cost of the whole query.
+
+        The mechanism answers every query without a threshold test, so the cost of a test is 0.
+        """
         kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
         answer = kept(kind, self, orders, cost)
         return StepCosts(np.zeros(orders.shape), answer, answer)
 
 
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:
-    """Return a worst-case cost at some orders, cached for mechanisms with equal parameters."""
+    """Return the worst-case RDP costs that `cost` computes at these orders, [orders], nats.
+
+    Computed costs are cached, and mechanisms with equal parameters share the cache. `what` says
+    which cost it is, such as "answer".
+    """
     known = _costs_by_order(what, tuple(of.parameters().items()))
     missing = [order for order in dict.fromkeys(orders.tolist()) if order not in known]
     if missing:
@@ -646,9 +665,10 @@ def noisy_argmax(
 ) -> tuple[LabelArray, Draws]:
     """Return the argmax of counts + scale·noise of each row; ties have probability zero.
 
-    The second result has the first `beside` draws of each row, [rows, beside]. All draws of a row
-    after its first `beside` draws are the noise on its classes. A few rows are drawn at a time, so
-    that their noise fits into the cache.
+    `beside` is a number of additional draws per row, which the caller uses for other noise, such as
+    the noise of a threshold test. The second result has these additional draws, [rows, beside]. In
+    each row they are drawn before the noise on the counts. A few rows are drawn at a time, so that
+    their noise fits into the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape

@@ -86,8 +86,8 @@ class Ask:
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
         by_teacher: True if a list has one vote per teacher; False if it has one count per class.
-            If `by_teacher` is None, a list that contains texts or None has votes, and any other
-            list has counts.
+            If `by_teacher` is None, a list of texts and None has votes, and a list of numbers has
+            counts.
     """
 
     votes: Votes

@@ -110,6 +110,8 @@ def test_teachers_of_groups_count_for_their_weights():
         (NUMBERED, {4: 11}),
         (NUMBERED, {0: "1"}),
         (NUMBERED, []),
+        (NUMBERED, [0, 0, 0, None]),  # four counts, or three votes and a missing one
+        (NAMED, ["cat", 1, 0]),
         (NAMED, {"cow": 11}),
         (NAMED, ["cow"] * 11),
         (NAMED, [None] * 11),
@@ -137,7 +139,7 @@ def test_only_the_shape_is_refused_and_no_vote_is_shown(reader, votes):
         (NUMBERED, ["cat", "1", "0"], {}),
         (NUMBERED, {"9" * 5000: 1, "1": 1, "0": 1}, {}),
         (NAMED, ["cow", "dog", "cat"], {}),
-        (NAMED, [3, 1, "cat"], {}),
+        (NAMED, [3, 1, "cat"], {"by_teacher": True}),
         (NAMED, {3: 1, 1: 1, "cat": 1}, {}),
     ],
 )

@@ -37,7 +37,9 @@ _COARSE, _LEAST = 10_000, 1e-4
 
 @dataclass(frozen=True)
 class Goal:
-    """The most expected answers under an ε, or the smallest ε for a number of expected answers.
+    """What a search looks for: the largest number of expected answers, or the smallest ε.
+
+    The caller gives the largest allowed ε, or the wanted number of expected answers.
 
     Attributes:
         release: how the ε of the labels is published.
@@ -64,13 +66,14 @@ class Goal:
         if self.answers is not None:
             check_positive("`answers`", self.answers)
         if self.bound is not Bound.AUTO and self.release is not ReleaseKind.TARGET:
-            raise UsageError("`bound` can be used only with `release` target")
+            raise UsageError("`bound` can be used only if `release` is target; leave out `bound`")
 
     def target(self, epsilon: float) -> TargetPlan:
         """Return the target of a run with a release test, for some ε.
 
-        If the goal is the smallest ε, a failed release test costs all of ε. If a failed release
-        test cost ε/2, as is the default of `aggregate`, the smallest ε would be about 2% larger.
+        If the goal is the smallest ε, a failed release test costs all of ε. In `aggregate`, a
+        failed release test costs only ε/2 by default. With this default, the smallest ε for the
+        same number of answers would be about 2% larger.
         """
         refusal = None if self.answers is None else epsilon
         return TargetPlan.of(epsilon, delta=self.delta, refusal_epsilon=refusal, bound=self.bound)
@@ -78,8 +81,8 @@ class Goal:
     def merit(self, epsilon: Floats, answers: Floats, agreement: Floats) -> Floats:
         """Return how good settings are for the goal, [...]; larger is better.
 
-        The merit is the logarithm of expected answers, or minus the logarithm of ε, with a penalty
-        for missing agreement.
+        The merit is the logarithm of expected answers, or minus the logarithm of ε. The merit has a
+        penalty if the agreement is below `min_agreement`.
 
         Args:
             epsilon: ε of the labels, nats, [...].
@@ -179,7 +182,7 @@ class Pricing(ABC):
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings by approximate costs.
+        """Evaluate settings by approximate costs, and return a candidate for each of them.
 
         Args:
             settings: the settings to evaluate.
@@ -218,12 +221,12 @@ _OF_STARTS = 2.0 / 1.6
 class TestedVotes(Pricing):
     """Evaluates settings for a target with a release test, on a file of votes.
 
-    `TestedTarget` finds the settings with the most answers for a given target. To find the smallest
-    target for a number of answers, the first round of the search uses a target that is nearly the
-    smallest. At a target that is nearly the smallest, the settings with the most answers also need
-    about the smallest target. After each round, the search computes the smallest target of the best
-    settings, and the next round uses this target. In each round exact costs correct the approximate
-    costs of later rounds.
+    `TestedTarget` finds the settings with the most answers for a given target. If the goal is the
+    smallest ε for a number of answers, the first round of the search uses a target ε that is near
+    the smallest ε. With such a target, the settings with the most answers also need almost the
+    smallest ε. After each round, the search computes the smallest ε with which the best settings so
+    far give the wanted answers. The next round uses this ε as its target. In each round exact
+    costs correct the approximate costs of later rounds.
     """
 
     careful = False
@@ -236,7 +239,7 @@ class TestedVotes(Pricing):
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
-        """Evaluate later settings on the first `rows` rows of the file."""
+        """From now on, compute approximate costs from the first `rows` rows of the file only."""
         self._available = min(rows, self._available)
         self.few = self.votes.some(slice(self._available)).thinned(_ROWS)
         self._looks = self._looked()
@@ -292,9 +295,9 @@ class TestedVotes(Pricing):
         """Return the expected answers of the first rows, for each number of rows, [rows].
 
         For a number of rows at which too few answers equal the plurality, the expected answers are
-        multiplied by .001. If no number of rows gives the wanted answers with enough agreement, no
-        expected answers are multiplied, so that the message to the user can name the agreement that
-        is possible.
+        multiplied by .001. If no number of rows gives the wanted answers with enough agreement, the
+        expected answers stay as they are, so that the message to the user can name the agreement
+        that is possible.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -305,8 +308,9 @@ class TestedVotes(Pricing):
     def learn(self, best: Found) -> None:
         """Use the target of the best settings, and enough rows of the file, for later evaluations.
 
-        Later evaluations use at most twice the rows of the largest run of this round, or `_ROWS`
-        rows if that is more. If the goal is a given ε, the target does not change.
+        Later evaluations use only the first rows of the file: at most twice as many rows as the
+        largest run that `price` found since the last call, or `_ROWS` rows if that is more. If the
+        goal is a given ε, the target does not change.
         """
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
@@ -369,15 +373,15 @@ _NOISIER = 1.01
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """Worst-case RDP costs of rows and of answers, [orders] each, nats.
+    """Worst-case RDP costs of comparing a row with the threshold, and of answers, [orders], nats.
 
     Attributes:
         conversion: the cost of the conversion from RDP to ε.
         test: the cost of comparing a row with the threshold.
         answer: the cost of an answer.
-        whole: the cost of a row with its answer.
-        most: the largest number of rows, or of answers, that have a cost. If each teacher votes on
-            few queries, rows and answers after the first `most` cost nothing.
+        whole: the cost of comparing one row and answering it, together.
+        most: if each teacher votes on few queries, only this number of rows, and this number of
+            answers, have a cost; further rows and answers cost nothing. Otherwise infinite.
     """
 
     conversion: Floats
@@ -393,7 +397,7 @@ class _Costs:
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
-        """Return the largest caps on answers that ε allows, [rows]; below 1 for no answer."""
+        """Return the largest cap on answers for each number of rows; below 1 if no answer fits."""
         paid = np.minimum(rows, self.most)
         room = epsilon - self.conversion - np.multiply.outer(paid, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
@@ -408,16 +412,16 @@ class CappedVotes(Pricing):
     A run that asks k1 rows and stops after k2 answers has at order λ the RDP cost k1·w1(λ) +
     k2·w2(λ), or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of comparing a row
     with the threshold, w2 the worst-case cost of an answer, and w12 the worst-case cost of the
-    comparison and the answer of a row together. How many rows get an answer depends on the votes.
-    So several numbers of rows are tried. Each number of rows gets the largest cap k2 that ε allows,
-    or the smallest cap that gives the wanted expected answers.
+    comparison and the answer of a row together. How many rows get an answer depends on the votes,
+    so the search tries several numbers of rows. Each number of rows gets the largest
+    cap k2 that ε allows, or the smallest cap that gives the wanted expected answers.
     """
 
     _above = 1.0
     """The ratio of exact and approximate cost of a whole row of Confident-GNMax."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates with their best numbers of rows and answers, by approximate costs."""
+        """Return candidates, each with its best number of rows according to approximate costs."""
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
@@ -449,7 +453,7 @@ class CappedVotes(Pricing):
         """Do nothing, because `price` has already compared exact and approximate costs."""
 
     def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
-        """Return the candidate of some settings, with its best number of rows, and its best cap.
+        """Return a candidate with the best number of rows for settings; and the best cap, k2.
 
         Args:
             votes: all rows of the file, or a sample of its rows.
@@ -484,9 +488,9 @@ class CappedVotes(Pricing):
     def _quick(self, settings: Tuning) -> _Costs:
         """Return approximate worst-case costs by Fisher information.
 
-        The approximate costs are right if one vote is small compared with the noise. The comparison
-        costs most, λ/(πσ1²), if passing the threshold is as likely as failing. An answer costs
-        most, 2λ/(πσ2²), if two classes are equally likely to win.
+        The approximate costs are right if one vote is small compared with the noise. Comparing
+        a row with the threshold costs most, λ/(πσ1²), if the row is as likely to pass as to fail.
+        An answer costs most, 2λ/(πσ2²), if two classes are equally likely to win.
         """
         few, weight = self.votes.few, settings.prior_weight
         most, answer = float(self.votes.usual_votes + weight), 2.0 / settings.sigma2**2
@@ -525,18 +529,19 @@ class CappedVotes(Pricing):
 
 
 def _fairness(z: Floats) -> Floats:
-    """Return the Fisher information of an event with probability Φ(z) about z, [...].
+    """Return how much Fisher information an event with probability Φ(z) gives about z, [...].
 
-    It is divided by the information at z = 0.
+    The result is divided by the information at z = 0.
     """
     log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
     return np.exp(2.0 * log_density - log_ndtr(z) - log_ndtr(-z)) * math.pi / 2.0
 
 
 def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
-    """Return the smallest caps that give the wanted expected answers, [rows].
+    """Return the smallest caps on answers that give the wanted expected answers, [rows].
 
-    A cap is 0 if its number of rows cannot give the wanted expected answers.
+    There is one cap for each number of rows. The cap is 0 if this number of rows cannot give the
+    wanted expected answers even if all its rows may be answered.
     """
     near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
     caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))

@@ -58,14 +58,14 @@ _OTHER: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """Public facts about a run, of which a plan finds the number of teachers, ε or the answers.
+    """Public facts about a run, from which a plan finds the number of teachers, ε or the answers.
 
     Attributes:
         classes: m ≥ 2, the number of classes of a label.
         teachers: τ ≥ 1, the number of votes on a query; None if the plan must find it.
         epsilon: the target ε > 0, nats; None if the plan must find it.
-        answers: the wanted number of answers, ≥ 1; None if the plan must find it. If teachers and
-            epsilon are given, too, the plan says whether the answers are possible.
+        answers: the wanted number of answers, ≥ 1; None if the plan must find it. If `teachers`
+            and `epsilon` are given as well, the plan says whether the run can give these answers.
         queries: how many queries there are to ask; None for any number.
         labels: how many labels a query has; each label is asked as a row of two classes.
         delta: δ in (0, 1).
@@ -73,8 +73,8 @@ class Question:
         weights: the number of votes of each teacher; empty if each teacher has one vote.
         teachers_per_record: k, the largest number of votes on a row that one record changes.
         training: how private the training of each teacher was; None if this is unknown.
-        prior_weight: the number of votes of a public prior, or their share of the teachers; None
-            without a prior.
+        prior_weight: how many votes a guess of the public prior counts for, as a number of votes or
+            as a share of the number of teachers; None without a prior.
         prior_accuracy: how often the prior is right, in [0, 1].
         mechanism: confident or gnmax; gnmax answers every row.
     """
@@ -107,14 +107,15 @@ class Question:
             raise UsageError(f"`mechanism` of a plan must be {must}, got {self.mechanism}")
         if self.training is not None and self.teachers_per_record > 1 and not self.weights:
             raise UsageError(
-                "`teacher_epsilon` cannot be used if a record reached several teachers"
+                "`teacher_epsilon` cannot be used if one record reached several teachers "
+                "(`teachers_per_record`); leave out `teacher_epsilon`"
             )
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
         missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:
             raise UsageError(
-                f"{' and '.join(missing)} are both missing, but a plan can find only one "
-                "number; give the other"
+                f"{' and '.join(missing)} are missing, but a plan can find only one "
+                "number; give two of `teachers`, `target_epsilon` and `answers`"
             )
         if self.answers is not None and self.answers > self.rows:
             raise UsageError(
@@ -168,7 +169,7 @@ class Question:
         return tuple(dict.fromkeys((levels[0], middle_of(levels), levels[-1])))
 
     def with_value(self, value: float) -> Question:
-        """Return the question with a value for the missing number, rounded up."""
+        """Return the question with a missing number of teachers or ε filled in, rounded up."""
         if self.unknown == "teachers":
             return replace(self, teachers=math.ceil(value - 1e-9))
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
@@ -192,7 +193,7 @@ class Question:
 
         Args:
             near: settings to start from; None to start from settings of the whole usual range.
-            quick: whether the search ends without halving its steps, which is quicker.
+            quick: whether the search for settings stops before it tries smaller steps.
         """
         goal = public_goal(self.votes(), self.target, available=self.rows)
         return choose(goal, self.mechanism, start=near, quick=quick)
@@ -218,8 +219,8 @@ class Plan(Result):
 
     Attributes:
         question: the facts as they were given.
-        known: the facts of the question; if teachers or ε were missing, the plan has added its
-            number for them.
+        known: the facts of the question, in which the plan has filled in the number of teachers or
+            ε if it was missing.
         forecast: the forecast for made-up teachers, with the settings and rows of the public rule.
         least_epsilon: about the smallest useful target, nats, from the function `least_epsilon`.
         other: a line with the command of the other mechanism, if it gives more answers; else None.
@@ -259,17 +260,17 @@ class Plan(Result):
 
     @property
     def likely(self) -> bool:
-        """Return whether at least nine of ten runs pass at the middle level of agreement."""
+        """Return whether at middle agreement at least nine of ten runs pass the release test."""
         return self.middle["pass_probability"] >= LEAST_CHANCE
 
     @property
     def meets_goal(self) -> bool:
-        """Return whether a run is likely to pass and is expected to give the wanted answers."""
+        """Return whether a run likely passes the release test and has the wanted expected answers."""
         return self.likely and self.answers >= (self.question.answers or 0)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the planned run as keywords of `aggregate`, without the files of groups and prior.
+        """Return keywords of `aggregate` for the planned run, except `votes`, `groups` and `prior`.
 
         If `command` is None, a run with these settings should not be started.
         """
@@ -349,7 +350,7 @@ class Plan(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with one row each for low, middle and high agreement."""
+        """Return the forecast as a table: a row each for low, middle and high agreement."""
         rows = self.by_agreement
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
@@ -434,12 +435,13 @@ def _needed(question: Question) -> float:
 
 
 def least_epsilon(known: Question) -> float:
-    """Return about the smallest useful target, nats.
+    """Return the approximate smallest target ε that is still useful, nats.
 
     The result is the worst-case ε of one answer of gnmax, with so much noise that the answer equals
-    the plurality 3 times in 4. So at this target a run with one answer needs no release test. A
-    smaller target needs more noise, and labels are then hardly better than guesses. With more
-    teachers the result is smaller. The number of queries does not change the result.
+    the plurality 3 times in 4. With this target, a run that asks one row needs no release test,
+    because its worst-case ε does not exceed the target. A smaller target needs more noise, and
+    labels are then hardly better than guesses. With more teachers the result is smaller. The number
+    of queries does not change the result.
     """
     votes = known.votes()
     weights = votes.row_weights[votes.middle].mean(axis=0)
@@ -456,9 +458,10 @@ def least_epsilon(known: Question) -> float:
 def points(
     found: Plan, progress: Callable[[int], None] = lambda _done: None
 ) -> list[tuple[int, float, tuple[float, ...]]]:
-    """Return points for a picture of a plan: teachers, ε, and expected answers at each level.
+    """Return points for a picture of a plan: teachers, ε, and expected answers.
 
-    The points lie around the number of teachers and the ε of the plan.
+    Each point has the expected answers at every level of agreement that the plan shows. The
+    points lie around the number of teachers and the ε of the plan.
 
     Args:
         found: the plan.

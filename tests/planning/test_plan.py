@@ -63,7 +63,7 @@ def test_out_of_reach():
 @pytest.mark.parametrize(
     ("given", "kind", "line"),
     [
-        ({"classes": 2}, UsageError, "are both missing, but a plan can find only one number"),
+        ({"classes": 2}, UsageError, "are missing, but a plan can find only one number; give two"),
         ({"classes": 1, "teachers": 9, "epsilon": 1.0}, ParameterError, "`classes` must be at"),
         ({"classes": 2, "teachers": 9, "epsilon": 0.0}, ParameterError, "`target_epsilon`"),
         ({"classes": 2, "teachers": 0, "epsilon": 1.0}, ParameterError, "teachers"),

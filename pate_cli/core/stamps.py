@@ -1,4 +1,4 @@
-"""The version of pate and the current time, which files contain."""
+"""The version of pate and the current time, which pate writes into its files."""
 
 from __future__ import annotations
 

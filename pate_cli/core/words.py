@@ -94,9 +94,11 @@ class Layout(_Word, called="layout"):
 class Bound(_Word, called="bound"):
     """How the release test of a target bounds the RDP cost of the votes.
 
-    AUTO         conditional if its estimated time is about a minute or less, else two-tail. pate
-                 estimates the time from the noise and the numbers of rows, teachers and classes.
-    TWO_TAIL     a bound from the probability that the plurality loses; fast at any size.
+    AUTO         conditional, if the mechanism supports it, memory suffices and the estimated time
+                 is about a minute or less; else two-tail. pate estimates the time from the noise
+                 and the numbers of queries, teachers and classes.
+    TWO_TAIL     a bound from the probability that the plurality loses; fast for large vote files,
+                 too.
     CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
                  sharper and slower.
     """
@@ -147,7 +149,7 @@ class PublicFact(_Word, called="read_off"):
 
 
 class Analysis(_Word, called="analysis"):
-    """The accounting to use: pate's own, or the published one for comparison."""
+    """How RDP costs are computed: as pate does, or as in the PATE papers, for comparison."""
 
     TIGHT = "tight"
     PAPER = "paper"

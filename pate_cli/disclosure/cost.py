@@ -2,14 +2,16 @@
 
 A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
 mechanism, draws of a sanitized ε, and curves that others state for their mechanisms. Curves add
-order by order. A *pair* is a cost of which only one (ε, δ) is known: the cost of a tested target, a
-session or a composition, or an (ε, δ) that the owner of another mechanism states.
+order by order. A *pair* is a cost of which only one (ε, δ) is known: the cost of a tested target,
+of a session, or of a mechanism without an RDP curve, or an (ε, δ) that the owner of another
+mechanism states.
 
-k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ) at every
-order λ, where the w's are worst-case costs of one query. Later queries may depend on earlier
-answers, and a run may stop at its cap on answers: the cost along any sequence of answers and
-refusals stays below k1·w12(λ), and below k1·w1(λ) + k2·w2(λ). Curves are turned into an ε by the
-best of three routes:
+The curve of queries to a mechanism consists of worst-case RDP costs of a single query, at order λ:
+w1(λ) for comparing the query with the threshold, w2(λ) for its answer, and w12(λ) for both
+together. At every order λ, k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and
+k1·w1(λ) + k2·w2(λ). This holds whichever queries get an answer. It also holds if later queries
+depend on earlier answers, and if a run stops at its largest number of answers. Curves are turned
+into an ε by the best of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
 - `gaussian-dp`: μ-GDP (Gaussian differential privacy) with μ² = Σ k1/σ1² + 2 k2/σ2², as if all
@@ -63,7 +65,7 @@ DIGITS: Final = 12
 
 @dataclass(frozen=True)
 class Rows:
-    """Queries to a mechanism with an RDP curve: k1 = `queries`, k2 = `max_answers`.
+    """Queries to a mechanism with an RDP curve; at most `max_answers` of the queries are answered.
 
     `few` is the limit on the number of queries that one teacher votes on; None without a limit.
     """
@@ -98,7 +100,9 @@ class Figure:
         epsilon: ε, nats.
         delta: δ.
         method: `one` for a single run; `renyi`, `gaussian-dp` or `pure-dp` for curves; `joint` for
-            curves and pairs; `basic` or `optimal` for pairs, or the method of a composition.
+            curves and pairs; `basic` or `optimal` for pairs. For a mechanism without an RDP curve,
+            the name of the theorem, as in `Composition`. For other pairs the kind: `target`,
+            `session` or `stated`.
         order: the Rényi order of the method; None if the method uses none.
     """
 
@@ -125,15 +129,15 @@ class Pair(Figure):
     release test.
 
     Attributes:
-        came: for a tested target, the ε that the run cost in the end, nats; None without a tested
-            target, because ε is then fixed beforehand.
+        came: for a tested target, the ε that the run spent, nats. This is `epsilon` if the release
+            test passed, and the ε of a failed test if it failed. None without a tested target.
     """
 
     came: float | None = None
 
     @property
     def counted(self) -> float:
-        """Return the ε that was spent in the end, nats."""
+        """Return the ε that the run spent, nats: `came` for a tested target, else `epsilon`."""
         return self.epsilon if self.came is None else self.came
 
 
@@ -147,9 +151,10 @@ class Cost:
     Attributes:
         delta: δ at which curves are converted, in (0, 1); 0 if no δ is stated.
         rows: queries to mechanisms with an RDP curve.
-        draws: plans of the sanitized values that were drawn.
-        stated: costs that others state. Their RDP costs are added at every order; an (ε, δ) counts
-            as randomised response.
+        draws: for each sanitized ε that was drawn, the public parameters of its draw.
+        stated: costs of other mechanisms, as the owners of these mechanisms state them. The RDP
+            costs of all stated costs are added at every order; a stated (ε, δ) counts as
+            randomised response.
         pairs: costs of which only one (ε, δ) is known, and no RDP curve.
     """
 
@@ -164,7 +169,8 @@ class Cost:
         """Return the full cost of a run with these settings; for a tested target, its (ε, δ).
 
         Raises:
-            UnreachableError: δ is smaller than the sum of the δ's of all answers.
+            UnreachableError: the mechanism has no RDP curve, and its steps (queries, or epochs of
+                queries) together need a larger δ.
             LedgerError: the settings name no mechanism.
         """
         tested = settings.tested
@@ -174,7 +180,7 @@ class Cost:
 
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
-        """Return the cost of the labels of a run, as if it had no release test and no draw.
+        """Return the cost of a run's labels, as if it had no release test and no sanitized ε.
 
         The cost of a session is the cost of all answers that the stopping rule of the session
         allows.
@@ -196,13 +202,17 @@ class Cost:
         """Return the cost at δ of a number of queries, of which at most `answers` get an answer.
 
         Raises:
-            UnreachableError: δ is smaller than the sum of the δ's of all answers.
+            UnreachableError: the mechanism has no RDP curve, and its steps (queries, or epochs of
+                queries) together need a larger δ.
             LedgerError: pate cannot compute the cost of this mechanism.
         """
         if isinstance(mechanism, ScoredMechanism):
             return cls(delta, (Rows(mechanism, queries, answers, few),))
         if not isinstance(mechanism, ComposedMechanism):
-            raise LedgerError(f"pate cannot compute the cost of {mechanism.name}")
+            raise LedgerError(
+                f"pate cannot compute the cost of {mechanism.name}; its class must be derived from "
+                "ScoredMechanism or ComposedMechanism"
+            )
         found = mechanism.privacy(touched(few, queries, answers)[0], delta)
         return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
 
@@ -217,7 +227,7 @@ class Cost:
 
     @property
     def labels(self) -> Cost:
-        """Return the cost of the labels alone.
+        """Return the part of this cost that the labels cause.
 
         The result contains no draw of a sanitized ε, and no cost that the owner of another
         mechanism states.
@@ -234,9 +244,11 @@ class Cost:
 
     @cached_property
     def own(self) -> Figure:
-        """Return the (ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
+        """Return the (ε, δ) of a single run by itself.
 
-        The δ includes the δ's of pairs that others state.
+        If the run has a pair, the result is this pair; for a tested target, its ε is the cost if
+        the labels pass the release test. Otherwise the ε of the curves is rounded up to four
+        decimals, and δ includes the δ of every (ε, δ) that the owner of another mechanism states.
 
         Raises:
             ParameterError: δ is 1 or more.
@@ -277,8 +289,9 @@ class Cost:
     def _pure_epsilon(self) -> float | None:
         """Return the ε of answers that are all pure-DP; None if some answers are not.
 
-        If the rounds have different ε0's, the result is the smaller of two bounds: the sum of all
-        ε0's, and the optimal composition with the largest ε0 for every answer.
+        Each element of `rows` has an ε0 for its answers. The result is the smaller of two bounds:
+        the sum of the ε0's of all answers, and the optimal composition with the largest ε0 for
+        every answer.
         """
         answers: list[tuple[int, float]] = []
         for rows in self.rows:
@@ -293,8 +306,9 @@ class Cost:
         """Return the RDP cost at one order, nats.
 
         Each pair (ε, δ) counts as randomised response at ε; for a tested target, ε is the cost of
-        labels that pass the release test. The result is infinite if a draw of a sanitized ε, or a
-        curve that others state, has no finite cost at this order.
+        labels that pass the release test. The result is infinite if a draw of a sanitized ε has no
+        finite cost at this order, or if a curve that the owner of another mechanism states has
+        none.
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
@@ -310,9 +324,11 @@ class Cost:
     def least_delta(self) -> float:
         """Return the smallest δ at which the curves of this cost may be converted to an ε.
 
-        Floating-point noise needs a larger δ if ε is larger. The ε of the curves takes time to
-        compute. If `delta` is large enough for any ε, or is 0, the result is a δ that is large
-        enough for any ε. A curve that others state has a smallest δ of its own.
+        Noise of floating-point numbers differs slightly from ideal noise. δ must cover the
+        difference, and this δ is larger if ε is larger. If `delta` is 0, or covers the difference
+        at every ε, the result is a δ that covers it at every ε. Only otherwise is the ε of the
+        curves computed, because this takes time. If the owner of another mechanism states a curve,
+        the smallest δ that the owner states for the curve is added.
         """
 
         def at(epsilon: float) -> float:
@@ -334,10 +350,13 @@ class Cost:
 
         The result is valid only if neither the choice of runs nor their settings depended on
         earlier results. δ is the largest δ of the curves plus the δ's of all pairs; the δ of the
-        curves is at least `least_delta`. If there are curves and tested targets, ε is the smaller
-        of two bounds. The first bound is the optimal composition of all curves and pairs, with the
-        full ε of each tested target. The second bound is the optimal composition of everything
-        except the tested targets, plus the ε that each tested target cost in the end.
+        curves is at least `least_delta`.
+
+        If some runs have curves and others have tested targets, ε is the smaller of two bounds. The
+        first bound is the optimal composition of all curves and pairs; each tested target counts
+        with the ε of labels that pass the release test. The second bound is the optimal composition
+        of everything except the tested targets, plus the ε that each tested target spent: the ε of
+        labels that pass if its test passed, and the ε of a failed test if it failed.
 
         Raises:
             LedgerError: no run states the δ at which the curves are converted.
@@ -348,7 +367,10 @@ class Cost:
             return self._of_pairs(added)
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
-            raise LedgerError("no run states a delta, which RDP curves need to become an epsilon")
+            raise LedgerError(
+                "no run states a delta, so the RDP curves of the runs cannot be converted to an "
+                "epsilon; give at least one run with a delta above 0"
+            )
         curves, total = replace(self, delta=delta, pairs=()), _delta_sum([delta, *added])
         if not self.pairs:
             found = curves.of_curves
@@ -360,7 +382,8 @@ class Cost:
     def around(self) -> Curves:
         """Return the curves at the best order for `delta`, and at some orders around it.
 
-        For a δ of similar size, one of the orders around the best order may give a smaller ε.
+        A composition with pairs converts the curves at other δ's, too. For these δ's, one of the
+        orders around the best order may give a smaller ε.
         """
         curve = _Curve(self)
         centre = curve.best_place(self.delta)
@@ -384,15 +407,20 @@ class Cost:
         return Figure(basic, _delta_sum(added), "basic")
 
     def _in_full(self, curves: Curves | None, delta: float) -> float:
-        """Return the ε of the optimal composition of curves and all pairs, each at its full ε."""
+        """Return the ε of the optimal composition of curves and all pairs.
+
+        A tested target counts with the ε of labels that pass its release test.
+        """
         return epsilon_together(
             np.array([pair.epsilon for pair in self.pairs]), curves, delta=delta
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return the ε that tested targets cost in the end, plus the ε of everything else.
+        """Return the ε that tested targets spent, plus the ε of everything else.
 
-        Curves, and pairs that are not tested targets, are composed in the optimal way.
+        A tested target spent the ε of labels that pass if its release test passed, and the ε of a
+        failed test if it failed. Curves, and pairs that are not tested targets, are composed in the
+        optimal way.
         """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0
@@ -422,7 +450,7 @@ class _Curve:
         self.charged: dict[int, float] = {}
 
     def charge(self, places: Iterable[int]) -> None:
-        """Compute the cost of the rows at the orders with these indices.
+        """Compute the cost of the queries at some orders, given by their indices in `orders`.
 
         One call for several orders is faster than several calls.
         """
@@ -469,7 +497,8 @@ def _delta_sum(deltas: Iterable[float]) -> float:
     delta = significant_up(decimal_sum(deltas))
     if delta >= 1.0:
         raise ParameterError(
-            f"all deltas add up to {delta:g}, and a delta of 1 or more protects nobody"
+            f"all deltas add up to {delta:g}, and a delta of 1 or more protects nobody; compose "
+            "fewer costs, or costs with smaller deltas"
         )
     return delta
 

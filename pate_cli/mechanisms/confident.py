@@ -96,18 +96,18 @@ class ThresholdTest:
         return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
-        """Return the row of each score v."""
+        """Return the index i of the row (the interval of scores) that contains each score v."""
         step = self.width or 1.0
         place = np.floor((scores - self.low) / step + (0.0 if self.width else 0.5))
         return np.clip(place.astype(np.int64), 0, self.rows - 1)
 
     @property
     def lowest(self) -> Floats:
-        """The lower end of each row, [rows]."""
+        """The lower end of each row (interval of scores v), [rows]."""
         return self.low + np.arange(self.rows, dtype=np.float64) * (self.width or 1.0)
 
     def moments(self, low: Floats, order: float) -> PassMoments:
-        """Return upper bounds on the moments of the test in the rows that begin at `low`."""
+        """Return upper bounds on the moments of the test in intervals of v that begin at `low`."""
         return cell_moments(
             low,
             width=self.width,
@@ -125,13 +125,18 @@ class ThresholdTest:
 
 @dataclass(frozen=True, eq=False)
 class ConfidentTable(CostTable):
-    """The RDP cost ρ of test and argmax together, in cells (row of v, column) at one order.
+    """The RDP cost ρ of a query at one order, for intervals of its scores v and z.
+
+    A query is the threshold test with score v, and the argmax with score z if the test passes. A
+    row of the table is an interval of v, and a column is an interval of z. A cell is a pair (row,
+    column). If `rivals` is not None, there is a second table with the same rows, but its columns
+    are intervals of y, which is z plus a multiple of v.
 
     Attributes:
-        argmax: the cost of the argmax on the grid of its scores.
-        rivals: the lattice of v and the score of the argmax that describes how a neighbour can
-            change both; None if each may change without the other.
-        test: the threshold test, and the rows of v.
+        argmax: the RDP cost of the argmax for each interval of z.
+        rivals: the columns of y, which describe how one vote changes v and z together; None if there
+            are only columns of z, so that v and z may change independently.
+        test: the threshold test, whose intervals of v are the rows.
         resolution: how fine the lattice of scores is, on which costs are computed.
     """
 
@@ -147,33 +152,33 @@ class ConfidentTable(CostTable):
 
     @property
     def grid(self) -> ScoreGrid:  # type: ignore[override]  # as above
-        """The grid of the scores of the argmax."""
+        """The grid that divides the scores z of the argmax into intervals."""
         return self.argmax.grid
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The columns of the lattice; one vote changes a column index by at most `stride`.
+        """The intervals of y, or of z if `rivals` is None, that are columns for sensitivities.
 
-        The columns of the lattice are the grid of `rivals`. If `rivals` is None, they are the grid
-        of scores.
+        A neighbour changes the column of a query by at most the `stride` of this grid.
         """
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Convert cells (row of v, column of z) into cells (row of v, column of `lattice`)."""
+        """Replace the column of z in each cell by the column of `lattice`; rows do not change."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
     def lattice_rows(self) -> int:
-        """The number of rows of the score v."""
+        """The number of rows of the table, which are intervals of v."""
         return self.test.rows
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows in a block, a range of rows over which sensitivities are maximised.
+        """The number of rows in a block; a sensitivity is computed for a whole block at once.
 
-        A block has one row, or at most the rows that fit into a fraction of σ1. If there would be
-        more than 1024 blocks, each block gets more rows.
+        Rows are intervals of v. The scores v in a block differ by at most a fraction of σ1, but
+        each block has at least one row. If there would be more than 1024 blocks, each block gets
+        more rows.
         """
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
         if self.rivals is not None:  # the score in a column falls from row to row
@@ -182,23 +187,29 @@ class ConfidentTable(CostTable):
 
     @property
     def sampled(self) -> bool:
-        """Whether the lattice is large and only serves to compare settings."""
+        """Whether sensitivities use only some rows, because the large table only compares settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Return the RDP cost ρ in rows start ≤ i < stop, [stop − start, columns], nats."""
+        """Return the RDP cost ρ of the cells in rows start ≤ i < stop, nats.
+
+        `columns` are columns of `lattice`, and the result is [stop − start, columns].
+        """
         moments = self.test.moments(self.test.lowest[start:stop, None], self.order)
         if self.rivals is not None:
             columns = self.rivals.scores_at(start, stop, columns)
         return self.test.chain(moments, self.argmax.values[columns], self.order)
 
     def cost(self, cells: Ints) -> Floats:
-        """Return the RDP cost ρ of cells (row, column), [cells], nats."""
+        """Return the RDP cost ρ of a query in each cell (row, column of z), [cells], nats."""
         moments = self._moments_of(cells[:, 0])
         return self.test.chain(moments, self.argmax.values[cells[:, 1]], self.order)
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the RDP cost of the test alone, and the remaining cost of the query, by cell."""
+        """Return the RDP cost of the test, and the remaining RDP cost of the query, for each cell.
+
+        Each cell is given by its row in `rows` and the RDP cost of its argmax in `column_rdp`.
+        """
         moments = self._moments_of(rows)
         selecting = self.test.chain(moments, np.zeros(rows.size), self.order)
         whole = self.test.chain(moments, column_rdp, self.order)
@@ -223,7 +234,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     The RDP cost of a query depends on the score (v, z). One vote moves v = max_j n_j by at most 1,
     and the score z of GNMax by at most √2/σ2; accounting.score_grid bounds how both move together.
-    The cost of test and argmax together is ρ of accounting.threshold.
+    The module accounting.threshold defines the RDP cost ρ of test and argmax together.
 
     Attributes:
         threshold: the threshold T, finite (votes).
@@ -325,18 +336,19 @@ class ConfidentGNMax(ScoredMechanism):
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
-        """Return a table of the RDP cost ρ at one order, by rows of v and columns of z."""
+        """Return the RDP cost ρ of a query at one order, as a table by intervals of v and z."""
         return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
 
     def _tied_argmax(
         self, order: float, resolution: Resolution
     ) -> tuple[ScoreTable, RivalColumns | None]:
-        """Return the costs of the argmax, and the joint lattice of v and the score z of the argmax.
+        """Return two fields of `ConfidentTable`: `argmax`, and `rivals` or None.
 
-        The lattice describes how a vote changes v and z together. The lattice is None in four
-        cases: v is no count of votes, as in `interactive`; a record trained k > 1 teachers, so that
-        a row contains several counts; the noise is so large that a vote moves z by less than the
-        error of z; or the lattice would have too many columns.
+        `rivals` describes how one vote changes the score v of the test and the score z of the
+        argmax together. It is None in four cases: v is no count of votes, as in `interactive`; a
+        record trained k > 1 teachers, so that an interval of v contains several whole numbers; the
+        noise is so large that a vote moves z by less than the error of z; or `rivals` would have
+        too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -351,27 +363,35 @@ class ConfidentGNMax(ScoredMechanism):
         return worst_scores(teachers=self.most_votes, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Return the cell (row of v, column of z) of each score, [queries, 2]."""
+        """Return the indices of the intervals that contain v and z of each query, [queries, 2]."""
         return np.stack([self._test.index(score[:, 0]), grid.cells(score[:, 1])], axis=1)
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Return the RDP cost of the argmax in columns of a grid, [orders, columns], nats."""
+        """Return the RDP cost of the argmax for intervals of z, [orders, columns], nats.
+
+        `columns` are the indices of these intervals in `grid`.
+        """
         return self.argmax.column_costs(columns, grid, orders)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """Return the row of v and the counts in descending order, [queries, 1 + classes]."""
+        """Return the votes of each query as `state_costs` needs them, [queries, 1 + classes].
+
+        The first number is the index of the interval that contains the score v of the query. The
+        counts follow in descending order.
+        """
         rows = self._test.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the largest RDP cost of test and argmax together within each distance of votes.
+        """Return the largest RDP cost of each query if at most d votes on the query change.
 
-        The cost of the test and the cost of the argmax are computed for the same votes. For two
-        classes the cost is exact, except in `interactive`. In `interactive` the score v is not a
-        count of votes, and the result is a looser bound. This bound combines the largest cost of
-        the argmax within a distance with the worst v within this distance.
+        There is one result for each d in `distances`. The cost of the test and the cost of the
+        argmax are computed for the same votes. For two classes the cost is exact, except in
+        `interactive`. In `interactive` the score v is not a count of votes, and the result is a
+        looser bound. For each d, this bound combines the largest cost of the argmax with the worst
+        v after at most d votes change, even if no votes have both.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -412,11 +432,14 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether `state_costs` bounds test and argmax together for more than two classes."""
+        """Whether `state_costs` is slow: for more than two classes, except in `interactive`."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """Estimate the seconds that `state_costs` takes for this many distinct states."""
+        """Estimate the seconds that `state_costs` takes.
+
+        `rows` is the number of distinct rows in the result of `vote_states`.
+        """
         if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
@@ -442,10 +465,11 @@ class ConfidentGNMax(ScoredMechanism):
 
         The sum w1 + w2 would be the cost of a query whose votes are the worst for the test *and*
         for the argmax. But the largest count v decides the test and also limits how often the
-        plurality can lose (`worst_scores`). So w12 is the supremum over v of ρ, with the argmax at
-        the highest score that is possible with v. Two neighbours may have different v. For every v,
-        ρ bounds the divergence in both directions. In `interactive`, v is no count of votes, but
-        some count of the query is at least v.
+        plurality can lose (`worst_scores`). So w12 is the supremum of ρ over v, where ρ is computed
+        with the highest score z of the argmax that is possible with this v. ρ bounds the Rényi
+        divergence, in both directions, between votes with score v and all their neighbours, also
+        neighbours with another score than v. In `interactive`, v = max_j (n_j − τ p_j) is not the
+        largest count, but the largest count is at least v.
         """
         cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
@@ -453,7 +477,7 @@ class ConfidentGNMax(ScoredMechanism):
     def _worst_cells(
         self, orders: Floats, *, lone: bool = False
     ) -> Iterator[tuple[PassMoments, Floats]]:
-        """Yield the moments of the test, and the largest cost of the argmax, in each row of v.
+        """Yield the moments of the test and the largest cost of the argmax, for each interval of v.
 
         The function yields one pair (moments, costs) for each order.
         """
@@ -468,15 +492,18 @@ class ConfidentGNMax(ScoredMechanism):
             yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors by which a refusal and an answer multiply a moment; None on overflow.
+        """Return the factors by which a refusal and an answer multiply the moment of a run.
 
-        The test alone multiplies a moment by 1 + `excess` (`PassMoments`). This factor is a sum:
-        `weight` is the term for a passed test, and 1 + `excess` − `weight` is the term for a failed
-        test. So a refusal has the factor 1 + `excess` − `weight`. An answer has the factor
-        `weight`·e^{cF}, where F is the RDP cost of the argmax and c = λ − 1. If a row contains more
-        than one v, `excess` and `weight` are suprema over the row, so 1 + `excess` − `weight` may
-        be too small. If rows contain more than one v, the result therefore has a second case for
-        each row: a refusal has the factor 1 + `excess`, and an answer has the factor 0.
+        The result is None on overflow. The moment of a run is e^{c·(RDP cost)} with c = λ − 1. The
+        test alone multiplies a moment by 1 + `excess` (`PassMoments`). The factor 1 + `excess` is
+        the sum of two terms: `weight` if the test passes, and 1 + `excess` − `weight` if the test
+        fails. So a refusal has the factor 1 + `excess` − `weight`. An answer has the factor
+        `weight`·e^{cF}, where F is the RDP cost of the argmax.
+
+        These factors are computed for each interval of v. If the intervals contain more than one v,
+        `excess` and `weight` are suprema over an interval, and 1 + `excess` − `weight` may be too
+        small. So there is a second pair of factors for each interval: 1 + `excess` for a refusal,
+        and 0 for an answer. The larger result of the two pairs is an upper bound.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):

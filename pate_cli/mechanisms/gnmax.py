@@ -108,12 +108,13 @@ class GNMax(OneScoreMechanism):
         word determines the noise on its count.
 
         Raises:
-            ParameterError: a row has votes for more classes than there are teachers.
+            ParameterError: a row has votes for more classes than `most_votes`.
         """
         entries = counts.labels.shape[1]
         if entries > self.sparse_draws - 2:
             raise ParameterError(
-                f"a row has votes for {entries} classes, but only {self.most_votes} teachers vote"
+                f"`counts` has a row with votes for more than {self.most_votes} classes, but a row "
+                f"has at most {self.most_votes} votes; check `counts` and `teachers`"
             )
         voted = counts.counts + self.sigma2 * normal_from_words(words[:, :entries])
         voted[counts.counts == 0] = -np.inf
@@ -159,7 +160,7 @@ class GNMax(OneScoreMechanism):
     def bounds(
         self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False
     ) -> Floats:
-        """Return the RDP cost F of each score, or the worst case over all votes if that is smaller.
+        """Return the RDP cost F of a query with each score, or the worst case if that is smaller.
 
         F is exact for two classes, and the two-tail bound for more classes. With `lone` a neighbour
         only adds or removes a vote.
@@ -174,7 +175,7 @@ class GNMax(OneScoreMechanism):
     def vote_states(self, counts: Histograms) -> Ints:
         """Return the counts of each query in descending order, [queries, classes]."""
         if self.teachers_per_record > 1:
-            raise UsageError("`bound` conditional needs `teachers_per_record` 1")
+            raise UsageError("`bound` conditional needs `teachers_per_record` 1; use two-tail")
         if self.classes > DENSE_CLASSES:
             raise UsageError(
                 f"`bound` conditional allows at most {DENSE_CLASSES} classes; use two-tail"
@@ -184,9 +185,10 @@ class GNMax(OneScoreMechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the largest RDP cost of histograms within each distance, by the conditional bound.
+        """Return the largest RDP cost of each query if at most d votes on the query change.
 
-        With two classes the cost is exact. No cost is above the worst case of an answer.
+        There is one result for each d in `distances`. The result is the conditional bound. With two
+        classes the cost is exact. No cost is above the worst case of an answer.
         """
         progress(1.0)
         if self.classes == 2:

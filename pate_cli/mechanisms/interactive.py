@@ -46,8 +46,8 @@ class InteractiveGNMax(ConfidentGNMax):
     max_j p_j ≤ γ, the query has no label.
 
     The RDP cost of a query depends on the score (v, z), where z is the score of GNMax. v = max_j
-    (n_j − τ p_j) is a real number, and one vote moves v by at most 1. Costs are suprema over
-    intervals of v (accounting.threshold.cell_moments).
+    (n_j − τ p_j) is a real number, and one vote moves v by at most 1. The code uses the
+    largest cost in each of many intervals of v (accounting.threshold.cell_moments).
 
     The predictions are public, but the student was trained on labels of the same teachers. So the
     cost of a round with a student is added to the costs of the earlier rounds. The sum of the costs
@@ -57,9 +57,10 @@ class InteractiveGNMax(ConfidentGNMax):
     Attributes:
         confidence: γ in [0, 1], above which a student's probability is enough for the student's own
             label.
-        predictions: the probabilities that the student predicts for all rows, in an array or a
-            `Joined`; after `for_rows`, an array for one batch, [rows, classes]. The predictions are
-            public, and no report repeats them.
+        predictions: the probabilities that the student predicts for each class. They are either an
+            array with all rows, [rows, classes], or a `Joined`, which finds rows by their query id.
+            In a mechanism that `for_rows` returned, they are an array with the rows of one batch.
+            The predictions are public, and no report repeats them.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -81,12 +82,15 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError(f"`confidence` must be between 0 and 1, got {self.confidence}")
 
     def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
-        """Return this mechanism with its predictions read by `read`, if it has predictions."""
+        """Return this mechanism with `read(predictions)` as predictions, if it has predictions."""
         given = self.predictions
         return self if given is None else replace(self, predictions=read(given))
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
-        """Return this mechanism with the predictions for these rows, in the order of the rows."""
+        """Return this mechanism with the predictions for the rows of one batch of votes.
+
+        `ids` are the query ids of these rows, and `first_row` is the number of the first row.
+        """
         if self.predictions is None:
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
         given = self.predictions
@@ -106,11 +110,15 @@ class InteractiveGNMax(ConfidentGNMax):
         return replace(self, predictions=values)
 
     def test_score(self, counts: Histograms) -> Floats:
-        """Return the tested score max_j (n_j − τ p_j) of the rows of the predictions, [queries]."""
+        """Return the score v = max_j (n_j − τ p_j) that the test compares with T, [queries].
+
+        The counts n of query i belong to the probabilities p in row i of `predictions`.
+        """
         bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
         if not bound:
             raise ParameterError(
-                "`predictions` must have one row per query of the batch; call `for_rows` first"
+                "`predictions` must have one row per query in `counts`; use the mechanism that "
+                "`mechanism.for_rows(ids, first_row)` returns"
             )
         distance = dense(counts) - self.most_votes * self.predictions
         return np.asarray(distance.max(axis=1), dtype=np.float64)

@@ -106,7 +106,7 @@ class LNMax(OneScoreMechanism):
         return max(lowest, LOWEST_SCORE, negligible), highest
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """Return the RDP cost F of each score, or the worst case if that is smaller."""
+        """Return the RDP cost F of a query with each score, or the worst case if it is smaller."""
         del quick
         worst = self.worst_answer(orders)
         if self.classes == 2:

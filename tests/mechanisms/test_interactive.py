@@ -127,7 +127,8 @@ def test_it_must_be_bound_to_its_rows():
     for mechanism in (unbound, bound):
         text = refusal(ParameterError, mechanism.score, np.full((3, 2), 5))
         assert (
-            text == "`predictions` must have one row per query of the batch; call `for_rows` first"
+            text == "`predictions` must have one row per query in `counts`; use the mechanism that "
+            "`mechanism.for_rows(ids, first_row)` returns"
         )
     np.testing.assert_array_equal(bound.for_rows(np.arange(2), 1).predictions, np.full((2, 2), 0.5))
     assert unbound.fallback() is None

@@ -123,7 +123,10 @@ def test_a_row_takes_a_word_a_teacher_however_many_classes_there_are():
         SparseCounts(np.array([[1, 2, 3]]), np.array([[1, 1, 1]]), MANY),
         RunKey.of(1).rows(0, 4),
     )
-    assert text == "a row has votes for 3 classes, but only 2 teachers vote"
+    assert (
+        text == "`counts` has a row with votes for more than 2 classes, but a row has at most 2 "
+        "votes; check `counts` and `teachers`"
+    )
 
 
 def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):

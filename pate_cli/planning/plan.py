@@ -265,7 +265,7 @@ class Plan(Result):
 
     @property
     def meets_goal(self) -> bool:
-        """Return whether a run likely passes the release test and has the wanted expected answers."""
+        """Return whether a run likely passes the release test and has enough expected answers."""
         return self.likely and self.answers >= (self.question.answers or 0)
 
     @property

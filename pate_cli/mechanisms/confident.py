@@ -134,8 +134,8 @@ class ConfidentTable(CostTable):
 
     Attributes:
         argmax: the RDP cost of the argmax for each interval of z.
-        rivals: the columns of y, which describe how one vote changes v and z together; None if there
-            are only columns of z, so that v and z may change independently.
+        rivals: the columns of y, which describe how one vote changes v and z together; None if
+            there are only columns of z, so that v and z may change independently.
         test: the threshold test, whose intervals of v are the rows.
         resolution: how fine the lattice of scores is, on which costs are computed.
     """
@@ -187,7 +187,7 @@ class ConfidentTable(CostTable):
 
     @property
     def sampled(self) -> bool:
-        """Whether sensitivities use only some rows, because the large table only compares settings."""
+        """Whether sensitivities use only some rows of a large table that only compares settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:

@@ -1,9 +1,9 @@
 """The signatures and docstrings of the library's verbs.
 
-A verb checks its arguments (`door`) and calls the function that does the work. The decorator
-`verb` names the function that does the work, which is imported only when the verb is called,
-because help and completion only need signatures. help.ini says what the parameters of all verbs
-mean.
+A verb first checks its arguments (the code for this is in `door.py`), and then calls the function
+that does the work. The decorator `verb` names the function that does the work, which is imported
+only when the verb is called, because help and completion only need signatures. help.ini says what
+the parameters of all verbs mean.
 """
 
 from __future__ import annotations
@@ -113,11 +113,12 @@ def aggregate(
     """Label queries by the noisy vote of the teachers, and return labels and a public report.
 
     `quote` takes the arguments of `aggregate`, and returns the largest possible cost before you
-    run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`. The
-    run enters its record before it draws noise. If the run fails later, its full cost stays in the
-    record. With several `workers`, importing your main module must have no effect, because each
-    worker imports it. If you give a `checkpoint` and keep the labels in memory, `end` the
-    checkpoint of the result once the labels are safe.
+    run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`.
+    Before the run draws noise, pate writes the run to the record of these teachers. If the run
+    fails after this, its full cost stays in the record. (A run may be removed if it failed because
+    the votes were not valid.) With several `workers`, importing your main module must have no
+    effect, because each worker imports it. A `checkpoint` is deleted at the end of the run, so save
+    labels that you only have in memory.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -130,7 +131,8 @@ def aggregate(
         RefusedError: the release test failed; the error carries the public report.
         UnreachableError: all runs of the record together would cost more than the `budget`, or this
             run could cost more than `max_epsilon`.
-        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
+        PateError: the votes cannot be read, a parameter is out of range, or pate cannot go on for
+            another reason.
     """
 
 
@@ -186,7 +188,7 @@ def cost(
     workers: Count = 1,
     engine: str = "local",
 ) -> VoteCost:
-    """Return the cost of labels of these votes by step, order and query. SECRET.
+    """Return the cost of labels from these votes for each mechanism step, order and query. SECRET.
 
     The result is secret because it depends on the votes. With `target_epsilon`, the result also has
     the probability that `aggregate` passes its release test, on the rows that it would ask.
@@ -195,7 +197,8 @@ def cost(
         <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
 
     Raises:
-        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
+        PateError: the votes cannot be read, a parameter is out of range, or pate cannot go on for
+            another reason.
     """
 
 
@@ -204,14 +207,15 @@ def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
     All mechanisms are compared at the expected number of answers of the mechanism that you name.
-    Every other mechanism uses those given parameters that it has, and defaults for its other
-    parameters.
+    If you give a parameter that several mechanisms have, all of them use your value. All other
+    parameters have their defaults.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 5 mechanisms at 172.2 expected answers; SECRET>
 
     Raises:
-        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
+        PateError: the votes cannot be read, a parameter is out of range, or pate cannot go on for
+            another reason.
     """
 
 
@@ -251,16 +255,17 @@ def smooth_sensitivity(
 ) -> Sensitivity:
     """Return the smooth sensitivity of the cost of these votes. SECRET.
 
-    Smooth sensitivity bounds how much one record could change the cost. Give the `order` and the
-    `beta` of the sanitized ε that you want. With `analysis` paper, the result is that of Algorithms
-    3 to 5 of the 2018 paper.
+    Smooth sensitivity is an upper bound on how much one training record could change the RDP cost
+    of the labels. Give the `order` and the `beta` of the sanitized ε that you want. With `analysis`
+    paper, the result is that of Algorithms 3 to 5 of the 2018 paper.
 
         >>> pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=300)
         <Sensitivity: 0.00480444 nats at order 11, beta 0.0133; SECRET>
 
     Raises:
-        ValidityError: the published conditions C5 or C6 fail.
-        PateError: the votes cannot be read, a number is out of range, or anything else is wrong.
+        ValidityError: with `analysis` paper, condition C5 or C6 of the 2018 paper is not met.
+        PateError: the votes cannot be read, a parameter is out of range, or pate cannot go on for
+            another reason.
     """
 
 
@@ -290,9 +295,9 @@ def plan(
 
     Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third number. If
     you give `teachers`, `target_epsilon` and `answers`, the plan says whether the three numbers are
-    compatible. The plan uses made-up teachers over a range of agreement, and reads no votes. With
-    `votes_per_teacher`, the plan says how often labels are right if each teacher votes on few
-    queries.
+    compatible. The plan reads no votes. It uses made-up votes, for several probabilities that a
+    teacher is right (`agreement`). With `votes_per_teacher`, the plan says how often labels are
+    right if each teacher votes on few queries.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
         >>> planned.settings["mechanism"]
@@ -300,7 +305,8 @@ def plan(
 
     Raises:
         UnreachableError: no number of teachers, or no epsilon, reaches the goal.
-        UsageError: two of the three numbers are left out, or keywords contradict each other.
+        UsageError: two of `teachers`, `target_epsilon` and `answers` are left out, or keywords
+            contradict each other.
     """
 
 
@@ -377,10 +383,10 @@ def release(
 ) -> Released:
     """Publish one (epsilon, delta) for several runs on votes of the same teachers.
 
-    If you only give ledgers, the report has the worst-case cost of all their rounds together, and
-    with `release` upper also a sanitized ε of these votes. (`aggregate` with `keep_ledger` makes a
-    ledger.) If you also give reports or records, the report has the total of all runs in the
-    inputs.
+    If you only give ledgers, the report has the worst-case cost of all runs in the ledgers
+    together. With `release` upper, the report also has a sanitized ε, which depends on the votes
+    and has noise added. (`aggregate` with `keep_ledger` makes a ledger.) If you also give reports
+    or records, the report has the total of all runs in the inputs.
 
         >>> votes = "sample_votes/demo.parquet"
         >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
@@ -389,15 +395,17 @@ def release(
         <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
 
     The release and all runs of the inputs enter one record. If you name no record, pate uses a
-    record among the inputs, or the record of the ledgers' votes. If the record of a ledger is
-    unknown, pate makes a new record beside the ledger. If there are several records, the record
-    that you name, or else the first record, takes over the runs of the other records. The other
-    records are closed. With `record` False, earlier draws of a sanitized ε from the ledgers are
-    unknown, so the report has no guarantee.
+    record among the inputs, or else the record to which the runs in the ledgers were written. If
+    the record of a ledger is unknown, pate makes a new record beside the ledger. If there are
+    several records, the record that you name, or else the first record, takes over the runs of the
+    other records. A record whose runs were taken over accepts no more runs. With `record` False,
+    earlier draws of a sanitized ε from the ledgers are unknown, so the report has no guarantee.
 
     Raises:
-        ParameterError: delta is smaller than the error of floating-point noise in all rounds.
-        SpentError: a sanitized ε was already drawn from one of the rounds, and `again` is False.
+        ParameterError: the delta of the ledgers is too small. It must be at least the total error
+            of the floating-point noise in all runs.
+        SpentError: a sanitized ε was already drawn from one of the runs in the ledgers, and `again`
+            is False.
         UnreachableError: all runs together cost more than the `budget`.
         LedgerError: a ledger, a record or an external file is damaged, or the inputs do not fit
             together.
@@ -513,5 +521,6 @@ def explain(
         >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
 
     Raises:
-        ReportError: the file has no report, or computing it again would take too long.
+        ReportError: the file has no report, or computing the numbers of the report again would
+            take too long.
     """

@@ -1,7 +1,7 @@
 """Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
-The index of a pandas data frame is the query ids, and None, NaN or pandas.NA is a missing entry. So
-a data frame in memory is read like the file that pandas writes of it.
+The index of a pandas data frame is the query ids, and None, NaN or pandas.NA is a missing entry. A
+pandas data frame in memory is therefore read like a file to which pandas wrote the same data frame.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _stacked(rows: Any) -> NDArray[Any]:
 
 
 def _uneven(rows: Any) -> str:
-    """Return why rows do not form an array, in words that quote no entry."""
+    """Return why a list of rows does not form an array; the returned text contains no vote."""
     shapes = [getattr(row, "shape", None) or (len(row),) for row in rows if hasattr(row, "__len__")]
     usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):

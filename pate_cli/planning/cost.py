@@ -1,21 +1,20 @@
-"""Costs of given votes: by step, by order, by query, and under a target. SECRET.
+"""Costs of given votes by step, order and query, and the pass probability of a target. SECRET.
 
 The tight analysis computes one Rényi divergence of all steps of a query together. The step
 "threshold" is the cost of comparing the largest count with the threshold, and "argmax" is the rest
-of the cost. The analysis of the papers may be used instead of the tight analysis. Votes are read a
-first time for the total cost at every order, and a second time for the cost of each query at the
-best order.
+of the cost. A caller may instead choose the analysis that the two PATE papers of 2017 and 2018
+published (`paper.analysis`). Votes are read a first time for the total cost at every order, and a
+second time for the cost of each query at the best order.
 
-If teachers vote on few queries, only the costliest queries count: as many as one teacher can
-change. The costliest queries are chosen separately at every order. A ledger and a release test also
-add up the costs of the costliest queries only.
+If teachers vote on few queries, replacing one teacher changes at most K queries. Then the total
+cost is the sum of the costs of the K costliest queries. The costliest queries are chosen separately
+at every order. A ledger and a release test also add up the costs of the costliest queries only.
 
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
 For a target, the result includes the pass probability, the smallest target that would pass, and the
 largest number of rows that would pass. The numbers for a target are computed from the votes, so
-they are exact and no forecast. A run over the rows would pass its release test with the pass
-probability in the result.
+they are exact and no forecast.
 """
 
 from __future__ import annotations
@@ -120,19 +119,21 @@ def _steps_that_count(
     mechanism: ScoredMechanism,
     batch: VoteBatch,
 ) -> dict[str, Floats]:
-    """Return the costs of those queries of a batch that count, by step, [orders, columns], nats.
+    """Return what a batch adds to the total RDP cost, by step, [orders, columns], nats.
 
     If teachers may vote on all queries, all queries count, and the sum of their costs is the only
-    column. If the votes of one teacher are limited, each of the costliest queries has a column.
+    column. If the votes of one teacher are limited, the result has a column for each of the
+    costliest queries, and no column for the other queries.
     """
     return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
 
 
 def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
-    """Return the costs of those queries that count, by step, [orders, columns], nats.
+    """Return what the queries add to the total RDP cost, by step, [orders, columns], nats.
 
     If teachers may vote on all queries, all queries count, and the sum of their costs is the only
-    column. If the votes of one teacher are limited, each of the costliest queries has a column.
+    column. If the votes of one teacher are limited, the result has a column for each of the
+    costliest queries, and no column for the other queries.
 
     Args:
         few: the limit on the votes of one teacher; None if there is no limit.
@@ -148,7 +149,7 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
 def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
     """Return the total RDP cost of all batches by step, [orders], nats.
 
-    If the votes of one teacher are limited, it is the cost of the costliest queries only.
+    If the votes of one teacher are limited, the total includes the costliest queries only.
     """
     found: dict[str, Floats] = {}
     for part in parts:
@@ -183,9 +184,10 @@ def queries_at(
 
     Returns:
         Columns, [queries] each. `query_id` is the id, `plurality` the largest count of votes, and
-        `answer_probability` the probability of an answer. `cost_…` is the cost of a step and `cost`
-        the total cost, in nats. `said` is an index into `SAID`: it says whether the guess of a
-        prior is the plurality of the teachers, or is missing.
+        `answer_probability` the probability of an answer. Each step of the mechanism has a column
+        for its cost, such as `cost_threshold`, and `cost` is the total cost of the query, in nats.
+        `said` is an index into `SAID`: it says whether the guess of a prior is the plurality of the
+        teachers, or is missing.
     """
     parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -198,17 +200,19 @@ class VoteCost(Result):
     Attributes:
         analysis: `tight` or `paper`.
         mechanism: the public parameters of the mechanism.
-        max_answers: k2, the public cap on answers.
+        max_answers: the public cap on answers; without a cap, the number of queries.
         delta: δ.
         orders: Rényi orders, [orders].
         steps: the RDP cost by step of the mechanism, [orders] each, nats. If teachers vote on few
-            queries, it is the cost of the costliest queries only.
+            queries, each sum is over the costliest queries only.
         by_orders: ε at each order, [orders], nats.
         queries: every query with its cost at the best order, in the columns that `queries_at`
             describes.
         worst_case: the worst-case ε of the labels, if no sanitized ε is released.
         target: the result of `measure_target`; None without a target.
-        costliest_queries: how many queries count if teachers vote on few queries; else None.
+        costliest_queries: how many queries can change at most if one teacher is replaced. The total
+            cost is the sum of the costs of so many queries. None if teachers may vote on all
+            queries.
         prior: whether a public prior votes, too.
         unmatched: votes in words that match no class name; None if votes are not texts.
     """
@@ -244,8 +248,8 @@ class VoteCost(Result):
     def epsilon(self) -> float:
         """Return ε for these votes, nats.
 
-        The ε of the tight analysis is never above the worst-case ε. The ε of the paper's analysis
-        may be larger than the worst-case ε.
+        The ε of the tight analysis is never above the worst-case ε. The ε of the published
+        analysis, `paper`, may be larger than the worst-case ε.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
@@ -266,7 +270,7 @@ class VoteCost(Result):
         return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Return quantiles of the cost of a query, nats, by their levels, such as 0.5."""
+        """Return quantiles of the costs of the queries, nats; the key "0.5" has the median."""
         values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
@@ -290,11 +294,14 @@ class VoteCost(Result):
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Return the queries, their answers and their share of the cost, by the prior's guess."""
+        """Return number, expected answers and share of the cost of queries, by the prior's guess.
+
+        The guess for a query is missing, is the plurality of the teachers, or is another class.
+        """
         return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
-        """Return the number of some queries, their expected answers, and share of the cost."""
+        """Return number, expected answers and share of cost of the queries that `mine` selects."""
         cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
@@ -383,7 +390,7 @@ def measure_cost(
         mechanism: the aggregator.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
-        max_answers: k2, the public cap on answers; None without a cap.
+        max_answers: the public cap on answers; None without a cap.
         analysis: how costs are computed and converted to ε.
         few: the limit on the votes of one teacher; None if there is no limit.
         target: the result of `measure_target`, to be included in the result.
@@ -421,21 +428,24 @@ def measure_target(
     max_answers: int,
     few: Few = None,
 ) -> dict[str, Any]:
-    """Return the pass probability of a target, and targets and rows that would pass. SECRET.
+    """Return the pass probability of a run, and targets with which the run would pass. SECRET.
+
+    The result also says how many rows a run may ask so that it is likely to pass.
 
     Args:
         votes: the rows that are asked, and perhaps further rows of the file.
         mechanism: the aggregator.
-        plan: the target, with a bound on the cost of votes that is not `auto`.
-        queries: k1, how many rows the run asks.
-        max_answers: k2, the cap on answers of the run.
+        plan: the target of the run; its `bound` must be `two-tail` or `conditional`, not `auto`.
+        queries: how many rows the run asks.
+        max_answers: the cap on answers of the run.
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
         A mapping, ready for JSON, with the target and its `pass_probability` on the rows of the
-        run. `smallest_epsilon` has the smallest target for each pass probability in `CHANCES`, in
-        nats, if a failed test costs the same share of ε as in `plan`. `passing_queries` is the
-        largest number of rows that passes with probability `LIKELY`.
+        run. `smallest_epsilon` has, for each probability in `CHANCES`, the smallest target ε with
+        which the run passes with this probability, in nats. A failed test of these targets costs
+        the same share of ε as a failed test of `plan`. `passing_queries` is the largest n such that
+        a run over the first n rows passes with a probability of at least `LIKELY`.
 
     Raises:
         UnreachableError: no target that the search tries would pass.
@@ -457,7 +467,7 @@ def measure_target(
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def known(at: TargetPlan) -> QueryCosts:
-        """Return the costs of the votes at the orders that a target needs."""
+        """Return the RDP costs of the queries at the orders at which a target is tested."""
         orders = coin_orders(plan.bound, mechanism, at.orders)
         costs = np.stack([by_state(order) for order in orders.tolist()])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
@@ -573,19 +583,21 @@ def compare_at(
 
     Args:
         votes: the rows that may be asked, from the first row on.
-        build: makes the mechanism from a number of refusals, which are queries without an answer.
-            Only some mechanisms depend on this number.
+        build: makes the mechanism from its limit on refusals, which are queries without an answer.
+            A mechanism that has no such limit ignores the limit.
         answers: the wanted number of expected answers.
         delta: δ in (0, 1).
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
         A mapping. `queries` is the number of rows that must be asked. `expected_answers` is the
-        expected number of answers on these rows. It is smaller than the wanted number if the file
-        has too few rows. `agreement` is the expected share of answers that equal the plurality.
-        `epsilon` is ε for these votes at `order`; both are None if the mechanism has no ε that
-        depends on the votes. `data_independent` is the worst-case ε with the wanted number of
-        answers, rounded up, as the cap on answers. `note` has remarks for the reader.
+        expected number of answers on these rows. If the file has too few rows, `expected_answers`
+        is smaller than the wanted number. `agreement` is the expected share of answers that equal
+        the plurality. `epsilon` is ε for these votes at `order`; both are None if the mechanism has
+        no ε that depends on the votes. `data_independent` is the worst-case ε of a run over these
+        rows. If the mechanism has RDP costs, this run has a cap on answers, which is `answers`
+        rounded up to a whole number. `note` says how many refusals the mechanism allows, whether
+        votes of a prior are counted, and whether the file has too few rows; it may be empty.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -622,11 +634,11 @@ def compare_at(
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Return answers and costs of each query, [numbers, queries].
+    """Return answer probabilities and RDP costs, with a column for each query.
 
     The first number is the probability of an answer. The second number is the probability of an
-    answer that is the plurality. If the mechanism has RDP costs, all further numbers are its RDP
-    costs at the orders `TIGHT_ORDERS`, in nats.
+    answer that is the plurality. If the mechanism has RDP costs, the third and later numbers are
+    its RDP costs at the orders `TIGHT_ORDERS`, in nats.
     """
     answer = mechanism.answer_chance(counts)
     if not isinstance(mechanism, ScoredMechanism):  # such mechanisms answer with the plurality only
@@ -638,10 +650,10 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float, few: Few
 ) -> tuple[int, float, float, Floats]:
-    """Return how many rows give the wanted expected answers, and sums over these rows.
+    """Return how many rows give the wanted expected answers, and the answers and cost of these.
 
-    The sums are the expected answers, the expected answers that are the plurality, and the RDP cost
-    at the tight orders, [orders], nats.
+    The last three results are, for all these rows together, the expected answers, the expected
+    answers that are the plurality, and the RDP cost at the orders `TIGHT_ORDERS`, [orders], nats.
     """
     asked, expected, agreeing, total = 0, 0.0, 0.0, CostSum(few, TIGHT_ORDERS.size)
     for seen in votes.over(mechanism, OnCounts(_seen)):

@@ -36,7 +36,7 @@ from pate_cli.core.checks import check_delta, check_nonnegative
 from pate_cli.core.errors import ParameterError
 
 _ROUND_OFF: Final = 1e-14
-_LARGEST: Final = 700.0
+_FAR: Final = 50.0
 
 
 def release_epsilon(
@@ -59,7 +59,9 @@ def release_epsilon(
         reached = (reached + (1.0 - reached) * beyond) * (1.0 + _ROUND_OFF)
     if reached <= delta:
         return math.inf
-    return math.log1p(math.expm1(min(at, _LARGEST)) / reached) * (1.0 - _ROUND_OFF)
+    if at > _FAR:  # e^{ε'} may overflow, and 1 beside e^{ε'}/p is less than the round-off
+        return (at - math.log(reached)) * (1.0 - _ROUND_OFF)
+    return math.log1p(math.expm1(at) / reached) * (1.0 - _ROUND_OFF)
 
 
 def record_epsilon(

@@ -206,7 +206,11 @@ class Noise:
                 f"got {log_chance}"
             )
         number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
-        numerator, denominator = math.exp(log_chance).as_integer_ratio()
+        # A probability near 1 is 1 less a small number, which is as exact as a small probability.
+        near = log_chance > -0.5
+        less = math.expm1(log_chance) if near else math.exp(log_chance)
+        numerator, denominator = less.as_integer_ratio()
+        numerator += denominator if near else 0
         return number == 0 or number * denominator < numerator << (64 * _COIN_WORDS)
 
 

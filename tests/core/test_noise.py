@@ -469,6 +469,12 @@ def test_a_coin_compares_all_its_bits():
     most = coin_of(*[2**64 - 1] * 4)
     assert most.comes_up(0.0)
     assert not most.comes_up(np.log1p(-1e-15))
+    # The most that a test may pass for votes of infinite cost is delta: not one part in 2^53 more.
+    for passing in (1.02e-14, 3e-13):
+        least = int(passing * 2.0**200) << 56  # 2^256 passing, so far
+        for number, fails in ((2**256 - least, False), (2**256 - least - (least >> 30), True)):
+            words = [(number >> (64 * place)) % 2**64 for place in range(4)]
+            assert coin_of(*words).comes_up(np.log1p(-passing)) == fails
 
 
 @pytest.mark.parametrize("chance", [-178.0, -700.0, -745.0, -746.0, -1e4, -1e308, -np.inf])

@@ -242,7 +242,7 @@ def test_groups_that_are_no_text(here):
 def test_names_without_end_are_refused(here, monkeypatch):
     monkeypatch.setattr(names, "_LONGEST", 1 << 20)
     assert "is empty or not a text" in refusal_of(UsageError, READERS["names"], "/dev/zero", None)
-    assert "cannot be a file" in refusal_of(UsageError, class_names, "@a\0b")
+    assert "cannot contain a null character" in refusal_of(UsageError, class_names, "@a\0b")
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "a\0b"])

@@ -1,4 +1,4 @@
-"""A request joins open votes, a mechanism for them, and the public numbers of a run."""
+"""A request: an open vote file, the mechanism that labels its rows, and public numbers of a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_PRIOR: Final = 2.0**31
 
 @dataclass(frozen=True)
 class Request:
-    """Open votes, the mechanism that labels them, and the public numbers of a run.
+    """An open vote file, the mechanism that labels its rows, and the public numbers of a run.
 
     Attributes:
         file: the votes of the teachers; if there is a prior, its guesses are added as votes.
@@ -80,7 +80,7 @@ class Request:
 
     @property
     def composed(self) -> str | None:
-        """Return the name of a mechanism without an RDP cost; None if it has an RDP cost."""
+        """Return the name of the mechanism of this request if it has no RDP cost; else None."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
@@ -89,8 +89,8 @@ class Request:
         """Return the mechanism; raise UsageError if it has no RDP cost."""
         if not isinstance(self.mechanism, ScoredMechanism):
             raise UsageError(
-                f"{self.mechanism.name} has no RDP cost; pate aggregate --dry-run prints its "
-                "epsilon"
+                "your request needs a mechanism with RDP costs, but "
+                f"{self.mechanism.name} has none; pate aggregate --dry-run prints its epsilon"
             )
         return self.mechanism
 
@@ -98,7 +98,8 @@ class Request:
         """Return the limit on the rows that one teacher votes on; None if there is no limit.
 
         Raises:
-            ParameterError: there is no proof for such teachers with this mechanism or analysis.
+            ParameterError: no privacy proof covers `votes_per_teacher` with this mechanism, these
+                groups or this analysis.
         """
         if self.file.facts.voting is None:
             return None
@@ -117,7 +118,7 @@ class Request:
         )
 
     def under(self, choice: MechanismChoice) -> Request:
-        """Return this request with another mechanism, and without prior if it takes no prior."""
+        """Return this request with another mechanism, and no prior if that mechanism takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
@@ -130,7 +131,8 @@ class Request:
         queries, so a request with `votes_per_teacher` is returned unchanged.
 
         Raises:
-            UsageError: a request with `votes_per_teacher` leaves settings open.
+            UsageError: the user gave `votes_per_teacher`, but not all settings that the public
+                rule would choose.
         """
         from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
@@ -165,7 +167,7 @@ class Request:
 
     @functools.cached_property
     def rows(self) -> AskedRows:
-        """Return the rows that are asked, with the engine that reads them."""
+        """Return the rows that the run asks, to be read by the engine of this request."""
         return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Settings, *beside: Any) -> str:
@@ -193,7 +195,10 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
-    """Open the votes and yield a request; `asked` has the parameters of a verb that reads votes.
+    """Open the votes that the caller gave, and yield the request for a run on them.
+
+    `asked` maps each parameter of a public function that reads votes, such as `signatures.cost`, to
+    its value.
 
     If classes have names and no vote in a file is one of these names, the file is refused at once.
 
@@ -223,7 +228,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
 
 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
-    """Raise ParameterError if a mechanism does not fit the teachers, classes, prior or groups."""
+    """Raise ParameterError if teachers, classes, prior or groups differ from the mechanism's."""
     shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
     if file.facts.groups:
         shape["teachers_per_record"] = max(group.votes_per_record for group in file.facts.groups)
@@ -231,7 +236,8 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
     for name, value in shape.items():
         if getattr(mechanism, name) != value:
             raise ParameterError(
-                f"the mechanism has {name} {getattr(mechanism, name)}, but the votes have {value}"
+                f"the mechanism object has `{name}` {getattr(mechanism, name)}, but the votes have "
+                f"{value}; give a mechanism object that was built for these votes"
             )
 
 
@@ -269,12 +275,12 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those parameters of mechanisms that the caller gave."""
+    """Return the keywords in `asked` that are parameters of mechanisms and are not None."""
     return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """Return the votes; if there is a prior, the votes of its guesses are added."""
+    """Return the vote file; if the caller gave a prior, its guesses are added to the votes."""
     prior, weight = asked["prior"], asked["prior_weight"]
     if prior is None:
         return file

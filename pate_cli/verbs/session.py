@@ -86,8 +86,9 @@ class Ask:
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
         by_teacher: True if a list has one vote per teacher; False if it has one count per class.
-            If `by_teacher` is None, a list of texts and None has votes, and a list of numbers has
-            counts.
+            If `by_teacher` is None, pate looks at the list in `votes`: a list that contains texts
+            or None has one vote per teacher, and so has every list in a session with `groups` or
+            without a list of classes. Any other list has one count per class.
     """
 
     votes: Votes
@@ -101,7 +102,7 @@ class Ask:
 
 
 class _EnteredError(Exception):
-    """Raised if the record already has this session, which another process may have entered."""
+    """Raised if the record already has this session, for example added by another process."""
 
 
 class Session:
@@ -135,9 +136,10 @@ class Session:
 
     @opened_by(signatures.session)
     def __init__(self, **asked: Any) -> None:
-        """Open a new session, or continue the session that the record has with these settings.
+        """Open a session; if its record has a session with equal settings, continue that session.
 
-        A session needs a `record` or an `ensemble`, which several sessions and runs may share.
+        Give a `record`, which is a file for the costs, or an `ensemble`, which is a name for the
+        teachers and has its own record. Several sessions and runs may share one record.
 
         Raises:
             UnreachableError: one query costs more than the target, or the budget is spent.
@@ -236,8 +238,9 @@ class Session:
         The session checks all queries before it answers the first one.
 
         Raises:
-            BudgetSpent: the session ended before the last query. The session answered all queries
-                before its end: to see their labels, ask these queries again by id, or see `labels`.
+            BudgetSpent: the session ended before the last of these queries. The queries before the
+                end of the session are answered and paid for. Read their labels in `Session.labels`,
+                or, if they have ids, ask only these answered queries again.
             VoteError, OutputError: for the reasons that `ask` names.
         """
         found = self.answered(queries)
@@ -304,7 +307,7 @@ class Session:
         return asked_so_far(self._settings, self._lines)
 
     def _opened(self, asked: Mapping[str, Any]) -> Run:
-        """Return the run that the record has for this session; enter a new run if it has none."""
+        """Return the run of this session in the record; if the record has none, add a new run."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
         most_votes = asked["votes_per_teacher"]
         mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
@@ -357,11 +360,15 @@ class Session:
         with held([file]):
             run = known()
             if run is None:
-                raise LedgerError(f"{file.name}: somebody removed this session from the record")
+                raise LedgerError(
+                    f"{file.name}: somebody removed this session from the record; restore the file "
+                    "from a copy"
+                )
             if not set(place.disjoint_from) <= set(run.disjoint_from):
                 raise UsageError(
-                    "`disjoint_from` cannot change in a session: it was opened with "
-                    f"{' and '.join(run.disjoint_from) or 'none'}"
+                    "this session was opened with `disjoint_from` "
+                    f"{' and '.join(run.disjoint_from) or 'none'}, which cannot change; leave out "
+                    "all other names"
                 )
             self._learn(file.asked(run))
             return run
@@ -376,7 +383,7 @@ class Session:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Lock the record, read which queries other processes asked in this session, and go on."""
+        """Lock the record for a `with` block, and add other processes' queries to this session."""
         if self._file is None:
             yield
             return
@@ -385,7 +392,7 @@ class Session:
             yield
 
     def _refuse_twin(self, name: Id, fresh: Mapping[Any, Any]) -> None:
-        """Raise ParameterError if labels cannot store an id, or cannot tell it from another id."""
+        """Raise ParameterError if saved labels cannot store an id, or tell it from another id."""
         if name is None:
             return
         other: Id
@@ -404,9 +411,9 @@ class Session:
             )
 
     def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
-        """Return a query's votes, including its prior guess, and its line in the record.
+        """Return a query's votes, including its prior guess, and its new line for the record.
 
-        The line has no label yet.
+        This line for the record has no label yet.
         """
         line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         ballots, weight = self._ballots, self.mechanism.prior_weight
@@ -496,12 +503,15 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
         return BallotReader(teachers, classes, names, groups)
     for name in ("classes", "label_names", "aliases"):
         if asked[name] is not None:
-            raise UsageError(f"{mechanism} has no list of classes; leave out `{name}`")
+            raise UsageError(
+                f"{mechanism} answers with texts from the votes and has no list of classes; leave "
+                f"out `{name}`"
+            )
     return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
 
 
 def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
-    """Return a number of teachers or classes, from its own keyword or from a list of them.
+    """Return the number of teachers or classes, which the user gives as a number or as a list.
 
     Args:
         name: the keyword for the number, `teachers` or `classes`.

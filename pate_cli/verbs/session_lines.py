@@ -86,7 +86,9 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
             yield list(enumerate(whole, number + 1))
             number, begun, size = number + len(whole), [more[-1]], len(more[-1])
         if size > _LONGEST:
-            raise VoteError(f"line {number + 1} is too long to be a query")
+            raise VoteError(
+                f"line {number + 1} is longer than {_LONGEST >> 20} MB; write one query per line"
+            )
     rest = b"".join(begun)
     if rest.strip():
         yield [(number + 1, rest)]

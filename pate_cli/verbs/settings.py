@@ -1,4 +1,4 @@
-"""Verbs that find settings: `plan` before there are votes, `tune` on real or made-up votes."""
+"""Find settings of runs: `planned` needs no votes, `tuned` uses real or made-up votes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pate_cli.votes.join import prior as prior_of
 
 
 def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
-    """Return a plan, which needs no votes; `asked` has the parameters of `signatures.plan`."""
+    """Return the plan of a run without votes; `asked` has the parameters of `signatures.plan`."""
     if asked["votes_per_teacher"] is not None:
         if None in (asked["classes"], asked["teachers"], asked["target_epsilon"]):
             raise UsageError("`votes_per_teacher` needs `classes`, `teachers` and `target_epsilon`")
@@ -46,7 +46,7 @@ def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
     shared = asked["teachers_per_record"]
     if asked["groups"] is not None and (teachers is not None or shared != 1):
         name = "teachers" if teachers is not None else "teachers_per_record"
-        raise UsageError(f"`groups` already have the `{name}`; leave out this keyword")
+        raise UsageError(f"`groups` already state `{name}`; leave out `{name}`")
     groups = teacher_groups(asked["groups"])
     if groups is not None:
         teachers = groups.total
@@ -82,12 +82,15 @@ def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | 
     if wanted is None:
         return None if target is None else float(target)
     if training is None or target is not None:
-        raise UsageError("`record_epsilon` needs `teacher_epsilon`, and excludes `target_epsilon`")
+        raise UsageError(
+            "with `record_epsilon`, give `teacher_epsilon` and leave out `target_epsilon`"
+        )
     found = training.bearable(float(wanted), asked["delta"])
     if found == math.inf:
         raise UsageError(
-            f"for one training record epsilon stays below {wanted:g} whatever is released, because "
-            "the training of its teacher protects it; give `target_epsilon` instead"
+            "the training of the teachers already keeps epsilon for one training record below "
+            f"{wanted:g} whatever is released, so `record_epsilon` does not limit a run; give "
+            "`target_epsilon` instead"
         )
     return math.floor(found * 1000.0) / 1000.0
 
@@ -108,9 +111,9 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     if model.few is not None:
         if release not in (None, ReleaseKind.NONE):
             raise UsageError(
-                "for teachers who vote on few queries, `tune` finds settings with `release` none "
-                "only. For a target choose the settings yourself; pate cost then computes the "
-                "probability that the release test passes"
+                "for teachers who vote on few queries, `tune` only finds settings for runs with "
+                "`release` none. For a run with a release test, choose the settings yourself; pate "
+                "cost then computes the probability that the test passes"
             )
         kinds = (ReleaseKind.NONE,)
     found = tuned_on(
@@ -144,10 +147,14 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
 
 
 def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError if both votes and a recipe are missing, or if a keyword needs votes."""
+    """Raise UsageError if the caller gives neither votes nor `synthetic`.
+
+    Without votes, a keyword that only makes sense for votes also raises UsageError.
+    """
     if votes is None and asked["synthetic"] is None:
         raise UsageError(
-            "give VOTES or `synthetic`; if you have no votes yet, pate plan tells what to expect"
+            "give VOTES or `synthetic`; if you have no votes yet, use pate plan, which finds "
+            "settings without votes"
         )
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
         if votes is None and asked[name] not in (None, False):
@@ -190,7 +197,7 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
 
 
 def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
-    """Return those parameters that the caller gave, as numbers of votes."""
+    """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
     named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
     given = in_votes({name: each for name, each in named.items() if each is not None}, teachers)
     if asked["prior_weight"] is not None:
@@ -200,7 +207,7 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 
 
 def _words(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options on a command line of `pate aggregate` that describe the votes."""
+    """Yield options of `pate aggregate`, with values, that describe the votes and the prior."""
     for name, value in told.items():
         yield dashed(name)
         if value is not True:

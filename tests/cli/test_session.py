@@ -48,7 +48,8 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
 def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
     done = pate(*SETTINGS, input=b" " * (17 << 20))
     assert done.exit_code == 3
-    assert done.stderr.splitlines()[-1] == "pate: line 1 is too long to be a query"
+    told = "pate: line 1 is longer than 16 MB; write one query per line"
+    assert done.stderr.splitlines()[-1] == told
 
 
 @pytest.mark.parametrize(

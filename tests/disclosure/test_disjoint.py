@@ -241,7 +241,7 @@ def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
     assert asked("november", "october") == 3
     assert asked("november", "october") == asked("november") == 3
     for other in ("september", "nobody"):
-        told = "cannot change in a session: it was opened with october"
+        told = "this session was opened with `disjoint_from` october, which cannot change"
         with pytest.raises(UsageError, match=told):
             asked("november", "october", other)
 

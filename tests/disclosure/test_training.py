@@ -177,8 +177,8 @@ def test_a_plan_finds_the_target_by_which_a_record_has_its_epsilon():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"record_epsilon": 0.5}, "needs `teacher_epsilon`"),
-        ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "excludes `target_epsilon`"),
+        ({"record_epsilon": 0.5}, "give `teacher_epsilon`"),
+        ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "leave out `target_epsilon`"),
         ({"record_epsilon": 1.5, "teacher_epsilon": 1.0}, "below 1.5 whatever is released"),
         ({"target_epsilon": 1.0, "teachers_per_record": 2, **PRIVATE}, "reached several teachers"),
     ],

@@ -187,7 +187,7 @@ def test_a_price_just_above_the_goal_takes_a_little_more_noise():
 
 def test_tune_finds_no_target_for_few_votes():
     told = refusal(UsageError, pate.tune, VOTES, target_epsilon=1, release="target", **READ)
-    assert "`tune` finds settings with `release` none only" in told
+    assert "`tune` only finds settings for runs with `release` none" in told
 
 
 def test_a_budget_of_open_votes_is_no_target_either(tmp_path):

@@ -1,17 +1,18 @@
 """Made-up votes of teachers who do not exist: public votes for trying settings, and for tests.
 
 Nothing in this module comes from real teachers. Each query has a true class and a difficulty. True
-classes are drawn with the given imbalance. The difficulty is the probability that a teacher is
-right, which is Beta-distributed with the given mean. Wrong votes are spread over the other classes
-by a Dirichlet draw with small weights, so that teachers confuse a query with a few classes only.
+classes are drawn with the given imbalance. The difficulty of a query is expressed by the
+probability that a teacher is right on this query. Over the queries, this probability has a Beta
+distribution with the mean `agreement`. Wrong votes are spread over the other classes by a Dirichlet
+draw with small weights, so that teachers confuse a query with a few classes only.
 For a given query, teachers err independently of each other, so its histogram is multinomial.
 
 For many classes, wrong votes are drawn one after the other from an urn, because the Dirichlet
-weights would need much memory. Let α be the weight of each of w wrong classes. After i wrong votes,
-the next wrong vote repeats one of these i votes with probability i/(i + α w), and otherwise is for
-a random class of the w classes. Histograms of the urn have the same distribution as histograms with
-Dirichlet weights (Blackwell and MacQueen 1973). The memory that the urn needs does not grow with
-the number of classes.
+weights would need much memory. Let w be the number of wrong classes, and let each of them have the
+Dirichlet weight α. After i wrong votes, the next wrong vote repeats one of these i votes with
+probability i/(i + α w), and otherwise is for a random class of the w classes. Histograms that are
+made in this way have the same distribution as histograms with Dirichlet weights (Blackwell and
+MacQueen 1973). The memory for these draws does not grow with the number of classes.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class SyntheticEnsemble:
         return random.multinomial(self.teachers, chances).astype(np.int64), truth
 
     def _by_urn(self, random: np.random.Generator, truth: Ints, right: Floats) -> SparseCounts:
-        """Return sparse histograms of very many classes; wrong votes are drawn from an urn."""
+        """Return sparse histograms of very many classes; `from_urn` draws the wrong votes."""
         others = self.classes - 1
         fresh = random.integers(others, size=(self.queries, self.teachers))
         errs = random.random((self.queries, self.teachers)) >= right[:, None]
@@ -135,8 +136,8 @@ def from_urn(
         weight: the weight of a fresh error, where each earlier wrong vote has weight 1.
 
     Returns:
-        The wrong class of each teacher, [queries, teachers]. The entries of teachers who vote right
-        mean nothing.
+        The wrong class of each teacher, [queries, teachers]. If a teacher votes right on a query,
+        the entry for this teacher and query is arbitrary, and callers must ignore it.
     """
     queries, teachers = fresh.shape
     rows, made = np.arange(queries), np.zeros(queries, dtype=np.int64)
@@ -192,7 +193,8 @@ def _numbers(text: str) -> dict[str, Any]:
         name, given, value = (piece.strip() for piece in part.partition("="))
         if not given or name not in _FIELDS or name in found:
             raise UsageError(
-                f"`synthetic`: give each of {', '.join(_FIELDS)} once, as name=value, not {part!r}"
+                f"`synthetic`: write name=value, with each name at most once, not {part!r}; "
+                f"the names are {', '.join(_FIELDS)}"
             )
         try:
             found[name] = _FIELDS[name](value)

@@ -99,7 +99,7 @@ class Tuned(Result):
         return f"{told.expected_answers[0]:.1f} expected answers at epsilon {told.epsilon:.4f}"
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with one row for the best settings and each of the other settings."""
+        """Return a table with one row for the settings `best` and one row for each of `others`."""
         rows = [each.to_dict() for each in (self.best, *self.others)]
         names = ("mechanism", "release", "epsilon", "expected_answers", "agreement", "queries")
         return {name: np.array([row[name] for row in rows]) for name in names}
@@ -140,7 +140,7 @@ def tune(
     Args:
         votes: the votes of a file, or made-up votes. If the votes have the guesses of a prior, the
             search also chooses the weight of the prior.
-        goals: the goal, once for each kind of release.
+        goals: the same goal once for each kind of release that the search may choose.
         given: the values of threshold, sigma1, sigma2 or prior_weight that the caller fixed, in
             votes.
         mechanism: `confident` or `gnmax`; None for the better of both.
@@ -179,7 +179,11 @@ def tune(
 
 
 class _Rounds:
-    """A search in rounds: after each round, exact costs correct later approximate costs."""
+    """A search in rounds, which compares settings by their approximate costs.
+
+    After each round, the exact costs of the best settings make the approximate costs of the next
+    round more accurate.
+    """
 
     def __init__(
         self,
@@ -195,7 +199,12 @@ class _Rounds:
         self._found: dict[Tuning, Found] = {}
 
     def run(self, mechanism: MechanismName | None) -> None:
-        """Search in rounds, until a round improves the merit by less than `_GAIN`."""
+        """Search in rounds, until a round hardly improves the best settings.
+
+        A round hardly improves them if their merit (`Found.merit`: how good they are for the goal)
+        grows by at most `_GAIN`. After the first such round, a search that is not `careful` yet
+        becomes careful and continues. The number of rounds is limited.
+        """
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
         slow = isinstance(self._pricing, SanitizedVotes)

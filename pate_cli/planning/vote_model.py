@@ -1,20 +1,28 @@
 """Histograms for a forecast: the votes of a file, or votes of made-up teachers.
 
 Nobody knows before a run how well the teachers agree. So a made-up model has three ensembles of
-teachers for each level of agreement, and usually five levels of agreement. In the first ensemble of
-a level all queries are similar. In the second ensemble some queries are easy and others hard. In
-the third ensemble a tenth of the queries belong to a class that few teachers know. In each ensemble
+teachers for each level of agreement, and usually five levels of agreement. The three ensembles of
+one level have different kinds of queries:
 
-  q ~ Beta with the level as its mean    the probability that a teacher is right on a query,
-  x ~ Binomial(τ, q)                     how many of the τ teachers are right,
-  s ~ Dirichlet(0.3, …, 0.3)             how wrong votes split over the other m − 1 classes,
-  y ~ Multinomial(τ − x, s)              the number of wrong votes for each class.
+  "alike"                   the difficulty of the queries differs little,
+  "easy and hard"           the difficulty of the queries differs much,
+  "some of a rare class"    a tenth of the queries belong to a class that few teachers know.
 
-If x is known, the wrong votes do not depend on q. So ensembles differ only in the distribution of
-x, which is Beta-binomial. Therefore all ensembles use one list of histograms, and each ensemble has
-a weight for every row of the list. Rows are spread evenly over the quantiles of x and of the
-largest share in s. So a mean over the rows is as exact as a mean over many more independent draws.
-The recipe and its seed are fixed, so all results of a made-up model are public.
+In each ensemble, the votes on a query are made in four steps. First, q, the probability that a
+teacher is right on the query, is drawn from a Beta distribution. The mean of q is the level of
+agreement; for queries of the rare class it is .35 lower, but not below .05. Second, x ~ Binomial(τ,
+q) of the τ teachers are right. Third, s ~ Dirichlet(0.3, …, 0.3) is how the wrong votes split over
+the other m − 1 classes. Fourth, y ~ Multinomial(τ − x, s) is the number of wrong votes for each of
+these classes.
+
+The wrong votes on a query depend on x, the number of teachers who are right, but not on q itself.
+So the ensembles differ only in the distribution of x. Therefore all ensembles use one list of
+histograms, and each ensemble has a weight for every row of the list. The histograms are not drawn
+independently: they take x at evenly spaced quantiles, and spread the largest share in s evenly over
+its quantiles. So a mean over these histograms is as exact as a mean over many more histograms that
+are drawn independently. If numbers of votes of each teacher are given, the ensembles differ in the
+distribution of q, and the rows take q at evenly spaced quantiles. The recipe and its seed are
+fixed, so all results of a made-up model are public.
 """
 
 from __future__ import annotations
@@ -80,7 +88,8 @@ class VoteModel:
             an ensemble have the sum 1. For a file the weights are None, because a run asks the rows
             of a file in order.
         levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
-        kinds: the kind of queries of each ensemble, as in `KINDS`.
+        kinds: how the queries of each ensemble differ from each other: `alike`, `easy and hard`, or
+            `some of a rare class`; `as they are` for a file.
         teachers_per_record: k, how many votes on a query one record may change.
         votes_together: whether one teacher casts the k votes that a record may change.
         prior_weight: how many votes a public prior casts on each query.
@@ -106,7 +115,7 @@ class VoteModel:
 
     @property
     def is_file(self) -> bool:
-        """Return whether the model is a file, whose rows a run asks in order.
+        """Return whether the votes of the model are those of a file; a run asks its rows in order.
 
         A run on made-up votes draws its rows at random, with the weights as probabilities.
         """
@@ -134,9 +143,10 @@ class VoteModel:
 
     @property
     def usual_votes(self) -> int:
-        """Return a number of votes such that good thresholds are near this number.
+        """Return how many votes a query has, without those of a prior, as the search assumes it.
 
-        The result is τ, or the largest count of all rows if teachers vote on few queries.
+        The thresholds that the search tries depend on this number. The number is τ, or the largest
+        count of all rows if `few` limits on how many queries one teacher votes.
         """
         return self.teachers if self.few is None else int(self.largest_two[0].max())
 
@@ -232,13 +242,17 @@ class VoteModel:
         return answered, right
 
     def rival(self, sigma2: float) -> Floats:
-        """Return the count of a rival that alone would win as often as all losers, [rows]."""
+        """Return the count of an imagined single rival of the plurality of each row, [rows].
+
+        After noise, this rival alone would beat the plurality as often as the other classes of the
+        row together beat it.
+        """
         return self.largest_two[0] + np.sqrt(2.0) * sigma2 * self._scores(sigma2, alone=False)
 
     def _scores(self, sigma2: float, *, alone: bool) -> Floats:
-        """Return the normal quantile of the probability that the plurality loses, [rows].
+        """Return Φ⁻¹(Pr[a class other than the plurality has the largest noisy count]), [rows].
 
-        Results are cached by the noise.
+        The scores for each pair of `sigma2` and `alone` are cached.
 
         Args:
             sigma2: standard deviation of the noise on each count, in votes.
@@ -293,13 +307,14 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
     A level is the mean probability that a teacher is right.
 
     Args:
-        given: the range of levels: a share, (low, high), or a text such as `0.7` or `60%:95%`.
-            With None the range is from .5 to .95, or from .65 to .95 with two classes.
+        given: the range of levels: one probability, a pair (low, high) of probabilities, or a text
+            such as `0.7` or `60%:95%`. If `given` is None, the levels range from .5 to .95, or from
+            .65 to .95 with two classes.
         classes: m, the number of classes.
 
     Raises:
-        UsageError: `given` is no share and no range.
-        ParameterError: a share is not between 0 and 1, or the range is descending.
+        UsageError: `given` is neither one probability nor a range of two.
+        ParameterError: a level is not between 0 and 1, or the range is descending.
     """
     if given is None:
         given = (0.5 if classes > 2 else 0.65, 0.95)
@@ -309,27 +324,29 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
         low, high = (_share(each) for each in (2 * ends if len(ends) == 1 else ends))
     except (TypeError, ValueError):
         raise UsageError(
-            f"`agreement` must be a share or low:high, got {quoted(str(given))}"
+            "`agreement` must be one probability such as 0.7, or a range low:high such as 0.6:0.9, "
+            f"got {quoted(str(given))}"
         ) from None
     if not 0.0 < low <= high < 1.0:
         raise ParameterError(
-            f"`agreement` must be a share between 0 and 1, or low:high, got {low:g}:{high:g}"
+            "`agreement` must be one probability between 0 and 1, or a range low:high of two with "
+            f"low <= high, got {low:g}:{high:g}"
         )
     levels = np.linspace(low, high, _LEVELS if low < high else 1).tolist()
     return tuple(round(level, 4) for level in levels)
 
 
 def _share(given: Any) -> float:
-    """Return a share as a number; a text may be a number or a percentage such as `60%`."""
+    """Return a probability as a number; `given` may be a text such as `0.6` or `60%`."""
     if isinstance(given, str) and given.strip().endswith("%"):
         return float(given.strip()[:-1]) / 100.0
     return float(given)
 
 
 def like(mechanism: ScoredMechanism, *, rows: int = ROWS) -> VoteModel:
-    """Return made-up votes for the numbers of teachers and classes of a mechanism.
+    """Return made-up votes with as many teachers and classes as a given mechanism.
 
-    The levels of agreement cover the whole range.
+    The levels of agreement range from .5 to .95, or from .65 to .95 with two classes.
     """
     model = made_up(
         teachers=mechanism.teachers,
@@ -354,13 +371,15 @@ def made_up(
     votes_together: bool = False,
     prior_accuracy: float | None = None,
 ) -> VoteModel:
-    """Return a public model: an ensemble for each level of agreement and each kind of queries.
+    """Return a public model: an ensemble for each pair of a level of agreement and one of `kinds`.
 
     Args:
         teachers: τ, the number of votes on a query.
         classes: m, the number of classes.
-        levels: mean probabilities that a teacher is right; five from the whole range if left out.
-        kinds: which of the `KINDS` of queries to include.
+        levels: mean probabilities that a teacher is right. If left out, five levels from .5 to .95,
+            or from .65 to .95 with two classes.
+        kinds: how the queries of an ensemble differ from each other: `alike`, `easy and hard`, or
+            `some of a rare class`; by default all three.
         rows: the number of made-up histograms, which all ensembles share.
         teacher_weights: the number of votes of each teacher, with the sum τ; empty if each teacher
             has one vote.
@@ -399,10 +418,11 @@ def made_up(
 def _laws(
     teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
 ) -> tuple[Floats, Floats]:
-    """Return numbers of right votes, ascending, and their probabilities in each ensemble.
+    """Return possible numbers of right votes on a query, and the probability of each.
 
-    If `by_chance` is True, return values of the probability that a teacher is right, instead of
-    numbers of right votes on a query.
+    The numbers ascend, [values]; the probabilities differ by ensemble, [ensembles, values]. If
+    `by_chance` is True, the first result holds, instead of numbers of votes, values of q, the
+    probability that a teacher is right on a query.
     """
     if by_chance:
         # Values of q are dense near 0 and 1, because a Beta distribution of wide spread is
@@ -433,9 +453,10 @@ def _laws(
 
 
 def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
-    """Return the index of the value of each row, and the weights of the rows, [ensembles, rows].
+    """Choose a value for each row; return its index, [rows], and row weights, [ensembles, rows].
 
-    Rows are spread evenly over the quantiles of the mean of all distributions.
+    A value is a number of right votes on a query, or a probability that a teacher is right. The
+    rows get the values at evenly spaced quantiles of the mean of the ensembles' distributions.
 
     Args:
         laws: the probability of each value in each ensemble, [ensembles, values].
@@ -456,7 +477,7 @@ def _histograms(
 ) -> Histograms:
     """Return histograms [rows, classes], in which class 0 is right.
 
-    For very many classes, wrong votes are drawn from an urn, with the same distribution.
+    For very many classes, `from_urn` draws the wrong votes, with the same distribution.
 
     Args:
         random: the random generator.

@@ -43,7 +43,7 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import Quote, report_of
-from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.guarantee import covers, votings
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.verification import check_size
@@ -79,8 +79,9 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
         For each order, an upper bound on the Rényi divergence between the outputs for two
         neighbouring vote files, in both directions. The bounds do not decrease with the order, and
         are rounded up to six digits. The bounds are valid for one teacher whose votes change in any
-        way, whether one of its records is replaced, added or removed. If the report covers several
-        runs, the bounds are valid only if the settings of all runs were fixed before the first run.
+        way, whether one of its records is replaced, added or removed. They presuppose what the
+        field `covers` of the curve names: for example that the settings of all runs were fixed
+        before the first run, or that no teacher votes on more than some number of queries.
 
     Raises:
         UsageError: the report has no worst-case guarantee, or the guarantee is not Rényi-DP.
@@ -189,5 +190,10 @@ def _released(report: Described) -> tuple[Cost, str]:
             f"this report has no RDP curve, only an (epsilon, delta); state it to others as "
             f'{{"epsilon": {epsilon!r}, "delta": {read.delta!r}, "adjacency": "replace-one"}}'
         )
-    premise = "" if len(facts.rounds) == 1 else ", if all rounds were fixed beforehand"
-    return cost, covers(facts) + premise
+    premises = [] if len(facts.rounds) == 1 else ["all rounds were fixed beforehand"]
+    if few := votings(facts.rounds):
+        most = max(each.votes for each in few)
+        premises.append(f"no teacher votes on more than {most} queries of a run")
+    if any(done.prior for done in facts.rounds):
+        premises.append("the guesses of the prior are public")
+    return cost, covers(facts) + (f", if {' and '.join(premises)}" if premises else "")

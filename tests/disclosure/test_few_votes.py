@@ -222,3 +222,14 @@ def test_a_session_of_few_votes_may_be_refused_too(tmp_path):
         assert 10 < session.remaining < 100  # more votes than queries: as if all had voted
     text = refusal(UsageError, pate.Session, **SESSION, assigned=True, target_epsilon=1.0)
     assert text == "`assigned` needs `votes_per_teacher`"
+
+
+def test_a_curve_for_other_accountants_says_what_it_presupposes(tmp_path):
+    prior = tmp_path / "prior.csv"
+    prior.write_text("\n".join(["label", *["1"] * 60]))
+    report = run(prior=prior, prior_weight=2).report
+    covers = pate.rdp_curve(report).covers
+    assert covers.endswith(
+        ", if no teacher votes on more than 10 queries of a run and the guesses of the prior are "
+        "public"
+    )

@@ -38,8 +38,10 @@ ideal run has a guarantee (eps, delta), the actual run has the guarantee
   a factor of at most 1 + 2^13 A, and this factor is part of eta. If the interval of an outcome is
   shorter than 2^-13 b, this factor can be large. The interval of the outcome is that short with
   probability at most 2^-13 r, where r is the number of rows that are compared with the threshold.
-  So these short intervals add 2^-13 r A = 2^-66 (1 + tau/b) r to cell. This number is at most
-  `COARSE_CELL` = 2^-53 if (1 + tau/b) r <= 2^13.
+  So these short intervals add 2^-13 r A = 2^-66 (1 + tau/b) r for each draw of this kind. If a run
+  has Q draws of this kind and r rows, it draws at least r numbers. So 2^-66 (1 + tau/b) Q for each
+  number that is drawn is enough. This is less than `COARSE_CELL` = 2^-53 if (1 + tau/b) Q < 2^13;
+  otherwise the mechanism states a larger cell.
 
 - *eta* is the effect of round-off. Three numbers are rounded: u, the quantile (by a few units in
   the last place) and count + scale * draw. The effect is as if the threshold c moved by at most

@@ -10,7 +10,7 @@ from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.noise import RunKey
+from pate_cli.core.noise import COARSE_CELL, RunKey
 from pate_cli.mechanisms import sparse_vector
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from slices import some
@@ -140,3 +140,12 @@ def test_privacy_is_that_of_the_epochs():
     assert mechanism.privacy(3, 1e-5) == best_composition(
         3, epsilon=0.3, delta=mechanism.leak, total_delta=1e-5
     )
+
+
+@pytest.mark.parametrize(("teachers", "coarser"), [(250, False), (100_000, True)])
+def test_the_smallest_delta_pays_for_thresholds_that_many_rows_meet(teachers, coarser):
+    """Short intervals of Q thresholds and r rows add Q r 2^-66 (1 + tau/b) to delta."""
+    run = SparseVector(teachers, 3, query_epsilon=1.0, query_delta=1e-6, refusals=10)
+    added = 10 * 1000 * 2.0**-66 * (1.0 + teachers / run.scale)
+    assert run.smallest_delta(1000, epsilon=10.0) >= 10.0 * added * (1.0 + np.exp(10.0))
+    assert (run.noise_cell > COARSE_CELL) == coarser

@@ -7,21 +7,25 @@ depends on the profile u (`accounting.tested_budget`). A forecast needs the mean
 vote files that a vote model may give.
 
 *Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A
-made-up run draws its rows independently from the rows of an ensemble, by their weights. The costs
-of a row at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs
-at a middle order and a small distance. The profile is assumed to be a linear function of R. The
-first three moments of R are known. The expansion of Cornish and Fisher turns a normal number into a
-number with about the moments of R. So the mean of p is an integral over a normal number. This
-integral differs from the mean of p over made-up runs by .01 or .02 at most.
+run on made-up votes draws each of its rows independently from the rows of one ensemble. The
+probability that a row is drawn is the weight of this row in the ensemble. The costs of a row at
+different λ and d rise and fall together. So p depends mostly on R, the sum of the costs at a middle
+order and a small distance. The profile is assumed to be a linear function of R. The first three
+moments of R are known. The expansion of Cornish and Fisher turns a standard normal variable into a
+variable with about the moments of R. So the mean of p is approximately the expectation of a
+function of a standard normal variable. The mean of p that is computed in this way differs by .01 or
+.02 at most from the mean of p over many runs on made-up votes.
 
-*Approximate costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
-largest classes, and it then costs about as much as if no other class existed. So a query becomes a
-pair (x, y). The largest count is x. The rival count is the count at which a single rival would win
-as often as all losing classes together. The count y lies between the second largest count and the
-rival count. The larger the gap between the two largest counts, the closer is y to the rival count,
-because several losing classes then share the cost. Let p be the probability of passing the
-threshold and w the probability that x wins. Let p' and w' be the values of p and w after one vote
-has moved from one class to the other. Then the RDP cost of the query at order λ is
+*Approximate costs.* The approximate cost of a query is computed from two counts instead of its
+whole histogram. A vote costs most if it moves between the two largest classes, and it then costs
+about as much as if no other class existed. So a query becomes a pair (x, y). The largest count is
+x. The rival count is the count at which a single rival would win as often as all losing classes
+together. The other count of the pair, y, lies between the second largest count of the histogram and
+the count of this single rival. The larger the gap between the two largest counts, the closer is y
+to the rival count, because with a large gap several losing classes contribute to the cost. Let p be
+the probability of passing the threshold and w the probability that x wins. Let p' and w' be the
+values of p and w after one vote has moved from one class to the other. Then the RDP cost of the
+query at order λ is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
@@ -30,16 +34,18 @@ to the other. If d votes change, the pair (x, y) can become any pair of a hexago
 cost of a query at distance d is the largest cost of all pairs that it can become if d votes change.
 For each choice of settings, the costs of all pairs on a grid are stored in a table, which takes a
 few milliseconds. With 30 teachers or more, the sum of the approximate costs of all queries is
-within 5% of the cost that the accountant computes. The worst-case cost is estimated by the worst
-pair, for which the threshold and the argmax each change in the worst direction.
+within 5% of the cost that the accountant computes. The worst-case cost of a query is estimated by
+the largest cost that a pair (x, y) has if one vote changes. This estimate chooses the change of the
+largest count, which is compared with the threshold, and the change of the gap between the two
+counts independently, so that the cost is largest.
 
-*Which costs are used.* `quick_costs` returns approximate costs times a correction that is known
-beforehand. Searches use `quick_costs`. The public rule also uses `quick_costs` when it chooses the
-number of rows. `exact_costs` calls the functions that a run calls, for every distinct histogram.
-With three or more classes and the conditional bound, these functions are slow, so `exact_costs`
-calls them only for the histograms with the largest total cost and for some further histograms. For
-all other histograms, a regression on the pair (x, y) estimates the ratio of exact and approximate
-cost.
+*Which costs are used.* `quick_costs` multiplies each approximate cost by a ratio of exact and
+approximate cost, which the caller gives or a formula estimates. Searches use `quick_costs`. The
+public rule also uses `quick_costs` when it chooses the number of rows. `exact_costs` calls the
+functions that a run calls, for every distinct histogram. With three or more classes and the
+conditional bound, these functions are slow, so `exact_costs` calls them only for the histograms
+with the largest total cost and for some further histograms. For all other histograms, a regression
+on the pair (x, y) estimates the ratio of exact and approximate cost.
 """
 
 from __future__ import annotations
@@ -133,10 +139,10 @@ def pair_costs(
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
-    """Return the grid cell of the pair (x, y) of each row, [rows] each.
+    """Return the place of the pair (x, y) of each row on a grid: indices of x and of y, [rows].
 
-    A cell is `unit` votes wide. With three or more classes y may be larger than τ − x, because y
-    stands for several classes.
+    A cell is `unit` votes wide. With two classes y is at most the number of votes minus x. With
+    three or more classes y may be larger, because y stands for several classes.
     """
     x, second = votes.largest_two
     towards = np.minimum(_TOWARDS_RIVAL * (x - second) / sigma2, _MOST_TOWARDS)
@@ -155,7 +161,10 @@ def _moves(
     two_classes: bool,
     orders: Floats,
 ) -> Floats:
-    """Return the cost of each pair if one vote moves between its classes, [orders, x, y], nats."""
+    """Return the cost of each pair (x, y) if one record moves its votes between the two counts.
+
+    The result has the shape [orders, x, y] and is in nats.
+    """
     places, order = np.arange(size), orders[:, None, None]
     x, y = places[:, None], places[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
@@ -177,9 +186,10 @@ def _moves(
 
 
 def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Floats:
-    """Return the cost of the worst pair, [orders], nats.
+    """Return the largest cost that a pair (x, y) has if one record changes, [orders], nats.
 
-    The threshold and the argmax each change in the worst direction.
+    The change of the largest count, which is compared with the threshold, and the change of the gap
+    between the two counts are chosen independently, so that the cost is largest.
     """
     order, noise = orders[:, None], np.sqrt(2.0) * settings.sigma2 / record
     counts = np.arange(-1.0, most + 2.0)
@@ -206,7 +216,7 @@ def _log_test(settings: Tuning, record: int, counts: Floats) -> Floats:
     Args:
         settings: the settings of the run.
         record: how many votes one record changes.
-        counts: largest counts as a number of records, [...].
+        counts: largest counts in votes, divided by `record`, [...].
     """
     if settings.threshold is None or settings.sigma1 is None:
         return np.multiply.outer([0.0, _NEVER], np.ones(counts.shape))
@@ -230,7 +240,11 @@ def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
 
 
 def _grown(tables: Singles, steps: int) -> Singles:
-    """Return for each grid cell the largest value in the hexagon of radius `steps` around it."""
+    """Return cost tables in which each cell has the largest cost of all cells near it.
+
+    A cell stands for a pair of counts (x, y). The cells near it are those that `steps` moves can
+    reach: a move adds 1 to x or y, subtracts 1 from x or y, or moves 1 from one to the other.
+    """
     for dx, dy in ((1, 0), (0, -1), (-1, 1)):
         reached = 0
         while reached < steps:
@@ -241,7 +255,7 @@ def _grown(tables: Singles, steps: int) -> Singles:
 
 
 def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
-    """Return for each grid cell the larger value of this cell and of the cell (dx, dy) away."""
+    """Return cost tables: each cell has the larger of its cost and that of the cell at (dx, dy)."""
     size = tables.shape[-1]
     larger = tables.copy()
     if max(abs(dx), abs(dy)) >= size:
@@ -289,8 +303,10 @@ class QueryCosts:
         worst: the worst-case cost of a row, [orders], nats.
         weights: the probability that a made-up run draws each state, [ensembles, states]; None for
             a file.
-        places: the state of each row of a file, in order, [rows]; not used for made-up votes.
-        available: the number of rows of the file. The vote model may be a sample of these rows.
+        places: for a file, the state of each row, in order, [rows]. Made-up votes have `weights`
+            instead.
+        available: the number of rows of the file. The vote model may hold only a sample of the rows
+            of the file.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
     """
 
@@ -311,16 +327,17 @@ class QueryCosts:
             target: ε, δ and the cost of a failed release test.
             rows: the numbers of rows of several runs, [rows]. If the votes are a file, a run of n
                 rows asks the first n rows of the file.
-            ceiling: worst-case cost of each number of rows, [rows, orders], nats. `ceiling` is
-                needed if a cap on answers makes the worst-case cost smaller than the number of rows
-                times `worst`.
+            ceiling: worst-case cost of each number of rows, [rows, orders], nats; if left out, it
+                is the number of rows times `worst`. Give `ceiling` if the run has a limit on the
+                number of answers, which makes the worst-case cost smaller.
         """
         return pass_probabilities(target, [(self, rows)], ceiling=ceiling)[0]
 
     def profiles(self, rows: Ints, ceiling: Floats | None = None) -> Floats:
-        """Return the profiles of runs, [values of R, ensembles, rows, orders, distances], nats.
+        """Return the profile of each run: the RDP cost of all its rows, by order and distance.
 
-        The arguments are those of `pass_probability`. R is described at the top of this module.
+        The shape is [values of R, ensembles, rows, orders, distances], in nats. The arguments are
+        those of `pass_probability`. R is described at the top of this module.
         """
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
         if self.weights is None:
@@ -330,7 +347,7 @@ class QueryCosts:
         return np.clip(found, 0.0, most[..., None])
 
     def untested(self, target: TargetPlan) -> float:
-        """Return about how many rows have a worst-case ε that is at most the target."""
+        """Return about how many rows a run may ask with a worst-case ε of at most the target."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return float((room / self.worst).max())
 
@@ -342,7 +359,10 @@ class QueryCosts:
         return self.costs @ self.weights.mean(axis=0)
 
     def _of_first(self, rows: Ints) -> Floats:
-        """Return the profiles of the first rows of a file, [rows, orders, distances], nats."""
+        """Return the RDP cost of the first n rows of a file together, for each n in `rows`.
+
+        The shape is [rows, orders, distances], in nats.
+        """
         looked = self.places.size
         seen = np.clip(np.round(rows * (looked / self.available)), 1, looked).astype(np.int64)
         number = [np.bincount(self.places[:each], minlength=self.costs.shape[-1]) for each in seen]
@@ -351,7 +371,7 @@ class QueryCosts:
         return np.tensordot(np.array(number) * (rows / seen)[:, None], self.costs, axes=(1, 2))
 
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
-        """Return made-up profiles as a linear function of R.
+        """Return profiles of runs on made-up votes, which are assumed to be linear in R.
 
         The shape is [values of R, ensembles, rows, orders, distances], in nats.
         """
@@ -374,7 +394,7 @@ class QueryCosts:
 def pass_probabilities(
     target: TargetPlan, asked: Sequence[tuple[QueryCosts, Ints]], *, ceiling: Floats | None = None
 ) -> list[Floats]:
-    """Return pass probabilities for several choices of settings at once, which is faster.
+    """Return pass probabilities for several choices of settings; one call is faster than several.
 
     Args:
         target: ε, δ and the cost of a failed release test.
@@ -408,7 +428,7 @@ def quick_costs(
         votes: the vote model.
         settings: the settings, all with the prior weight of `votes`.
         target: the target, which determines the orders.
-        bound: how the run bounds the cost of its votes.
+        bound: which upper bound on the RDP cost of the votes the release test uses.
         available: how many rows the file has, if `votes` are a sample of its rows.
         above: known ratios of exact and approximate cost, [DISTANCES]; the keys say whether the
             settings have a threshold. Unknown ratios are estimated.
@@ -430,7 +450,7 @@ def quick_costs(
 
 
 def decisive(orders: Floats) -> Floats:
-    """Return those orders of a target that decide about runs whose cost is near the target."""
+    """Return those of `orders` that decide whether a run passes if its cost is near the target."""
     return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
 
 
@@ -467,10 +487,11 @@ def exact_costs(
     """Return the costs that a run would compute, at its orders and by its bound.
 
     Args:
-        votes: the vote model, with the prior weight of the mechanism.
+        votes: the vote model. Its prior must cast as many votes on each query as the prior of
+            `mechanism`; without a prior this number is 0.
         mechanism: the mechanism of the run.
-        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
-            caller asked for.
+        target: ε, δ, the cost of a failed release test, and the caller's choice of `bound`, the
+            upper bound on the RDP cost of the votes that the release test uses.
         rows: about how many rows the run asks, because the bound `auto` depends on this number.
         rough: whether fewer orders, histograms and distances are enough, which is quicker.
     """
@@ -513,18 +534,21 @@ def _corrected(
     """Return approximate costs, corrected by a few exact costs, [orders, DISTANCES, rows], nats.
 
     Each approximate cost is multiplied by an estimate of the ratio of exact and approximate cost.
-    The ratio is estimated from the exact costs of some histograms at small distances. At the middle
-    order, exact costs may be computed at more distances than at the other orders. Beyond the
-    largest distance with exact costs, the ratio does not change with the distance.
+    The ratio of exact and approximate cost is estimated from the exact costs of some histograms at
+    small distances. At the middle order, exact costs may be computed at more distances than at the
+    other orders. Beyond the largest distance with exact costs, the ratio of exact and approximate
+    cost does not change with the distance.
 
     Args:
         votes: a vote model with one row for each state.
         settings: the settings of the run.
         orders: λ, [orders].
-        states: the states of the rows from the mechanism's `vote_states`, [rows, numbers].
+        states: the state of each row, which is the result of the mechanism's `vote_states`, [rows,
+            numbers in a state].
         times: the probability that a row of a run has each state, or a multiple of this
             probability, [rows].
-        care: how many histograms and distances to compute, from `_care`.
+        care: for how many histograms, and at how many distances, exact costs are computed; from
+            `_care`.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CLOSE_CELLS if votes.classes > 2 else _CELLS_OF_TWO
@@ -561,7 +585,7 @@ def _corrected(
 
 
 def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
-    """Return three numbers: how many histograms and how many distances get exact costs.
+    """Return for how many histograms, and at how many distances, to compute exact costs.
 
     The first number counts histograms, the second counts distances at every order except the middle
     order, and the third counts distances at the middle order. If the second number is 0, all orders
@@ -578,9 +602,11 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:
-    """Return the indices of the histograms with most weight, and of a sample of the rest.
+    """Return the indices of the histograms for which exact costs are computed.
 
-    The histograms of the sample are evenly spaced in the order of their weights.
+    These are the histograms with the largest `weights`, which are their total approximate costs,
+    and a sample of the other histograms. At most `number` histograms are returned. The histograms
+    of the sample are evenly spaced in the order of their weights.
     """
     if weights.size <= number:
         return np.arange(weights.size)
@@ -596,8 +622,8 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
     Args:
         ratio: the ratio of exact and approximate cost, for the histograms whose exact costs are
             known, [distances, known histograms].
-        cost: the weight of each histogram with known exact costs in the regression, [distances,
-            known histograms].
+        cost: the total approximate cost of each histogram whose exact costs are known, [distances,
+            known histograms]. It is the weight of the histogram in the regression.
         known: the features of the histograms whose exact costs are known, [known histograms,
             features].
         features: the features of all histograms, [histograms, features].
@@ -611,7 +637,7 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
 
 
 def _features(votes: VoteModel, settings: Tuning) -> Floats:
-    """Return the features of a regression, [rows, 6].
+    """Return the features of each row for the regression in `_fitted`, [rows, 6].
 
     The features are the products, up to degree 2, of two numbers: the largest count, and a count
     that stands for all other classes.

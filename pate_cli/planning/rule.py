@@ -77,13 +77,13 @@ class TestedTarget:
 
     Attributes:
         votes: the vote model; for a search a few thousand rows are enough.
-        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
-            caller asked for.
+        target: ε, δ, the cost of a failed release test, and the caller's choice of `bound`, the
+            upper bound on the RDP cost of the votes that the release test uses.
         available: how many rows a run may ask.
         min_agreement: the smallest share of answers that must equal the plurality.
         asked: how many rows a run asks, if the caller fixed this number.
-        least_chance: the required pass probability at the middle level of agreement; a smaller pass
-            probability is penalised.
+        least_chance: the pass probability that a run must have on the ensembles with the middle
+            level of agreement; a smaller pass probability is penalised.
         without_test: whether only runs whose worst-case ε is at most the target count as passing.
         above: known ratios of exact and approximate cost, by distance; the keys say whether the
             settings have a threshold.
@@ -138,12 +138,13 @@ class TestedTarget:
         """Return a candidate for each mechanism, with its best number of rows.
 
         Args:
-            votes: the vote model, with the prior weight of the mechanisms.
+            votes: the vote model. Its prior must cast as many votes on each query as the prior of
+                each mechanism; without a prior this number is 0.
             asked: for each mechanism the costs of its rows, and the numbers of rows to choose from,
                 in ascending order.
-            within: the largest number of rows that needs no release test, or None during a search.
-                If `within` is None, the method estimates it, and also tries numbers of rows between
-                those in `asked`.
+            within: the largest number of rows with a worst-case ε of at most the target, so that a
+                run needs no release test; None during a search. If `within` is None, the method
+                estimates it, and also tries numbers of rows between those in `asked`.
         """
         target, priced = self.target, [each[1:] for each in asked]
         chances = [np.zeros((votes.ensembles, rows.size)) for _, rows in priced]
@@ -209,14 +210,15 @@ class TestedTarget:
 
 
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
-    """Return the largest number of rows for which the bound `auto` means `conditional`.
+    """Return the largest number of rows, at most `most`, for which `auto` chooses `conditional`.
 
-    If the caller asked for a bound other than `auto`, the result is `most`. If `auto` means
-    `conditional` for no number of rows, the result is also `most`.
+    Both words are values of the option `bound`. If the caller asked for a bound other than `auto`,
+    the result is `most`. If `auto` chooses `two-tail` for every number of rows, the result is
+    `most`.
 
     Args:
         mechanism: the mechanism of the run.
-        target: the target, with the bound on the cost of votes that the caller asked for.
+        target: the target, with the caller's choice of `bound`.
         most: the largest number of rows of the run.
         start: an estimate of the result, which makes the search quicker.
     """
@@ -231,9 +233,10 @@ def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, sta
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
-    """Return more numbers of rows in the range of `rows`, with interpolated pass probabilities.
+    """Return a fine grid of numbers of rows, and their interpolated pass probabilities.
 
-    The logit of the probability is interpolated linearly in the logarithm of the number of rows.
+    The grid goes from the first to the last number in `rows`. The logit of the probability is
+    interpolated linearly in the logarithm of the number of rows.
     """
     number = _BETWEEN * (rows.size - 1)
     every = np.unique(np.geomspace(rows[0], rows[-1], number).round().astype(np.int64))
@@ -244,7 +247,11 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
 
 
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return how much agreement adds to the merit, [...]; agreement below `floor` is penalised."""
+    """Return the part of the merit of settings that depends on agreement, [...].
+
+    A search prefers settings with a larger merit. Agreement is the share of answers that equal the
+    plurality; if it is below `floor`, it lowers the merit.
+    """
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
@@ -263,9 +270,10 @@ def public_goal(
     """Return the goal of the public rule: many answers on every ensemble, in runs that pass.
 
     Args:
-        votes: made-up votes, with the prior weight of the run.
-        target: ε, δ, the cost of a failed release test, and the bound on the cost of votes that the
-            caller asked for.
+        votes: made-up votes. Their prior must cast as many votes on each query as the prior of the
+            run; without a prior this number is 0.
+        target: ε, δ, the cost of a failed release test, and the caller's choice of `bound`, the
+            upper bound on the RDP cost of the votes that the release test uses.
         available: how many rows a run may ask.
         asked: how many rows a run asks, if the caller fixed this number.
     """
@@ -287,7 +295,8 @@ def choose(
         name: confident or gnmax.
         given: the values of threshold, sigma1 or sigma2 that the caller fixed, in votes.
         start: settings to start from; None to start from settings of the whole usual range.
-        quick: whether the search ends without halving its steps, which is quicker.
+        quick: True to save time: the search moves between settings by large steps only, and does
+            not go on with steps of half the size.
     """
     votes, known, halvings = goal.votes, dict(given or {}), 0 if quick else _HALVINGS
     noise = {"sigma1", "sigma2"} - known.keys()

@@ -46,13 +46,14 @@ class VoterPlan(Result):
         queries: how many queries the run asks.
         delta: δ of the run.
         epsilon: ε of the run, at most the target, nats.
-        sigma2: the smallest noise that reaches the target, in votes.
+        sigma2: the smallest standard deviation of the noise at which ε is at most the target, in
+            votes.
         votes_per_query: the number of votes on each query if votes are spread evenly.
         labels_right: the expected share of right labels, by the share of right votes.
         rule_of_thumb: about how many votes on a query make 95% of labels right, if 80% of votes are
             right.
         enough_for: the largest number of queries at which 95% of labels are right, if 80% of votes
-            are right; 0 if no number is small enough.
+            are right; 0 if even one query would get too few right labels.
         command: the `pate aggregate` line of the run.
     """
 
@@ -90,7 +91,7 @@ class VoterPlan(Result):
         return f"{votes}, {on_each}: epsilon {shown(self.epsilon)} at delta {self.delta:g}"
 
     def said(self) -> Said:
-        """Return lines with the share of right labels, the needed votes, and the command."""
+        """Return lines with the share of right labels, the votes a query needs, and the command."""
         found = [
             (f"voters right {float(share):.0%}", f"{right:.1%} of labels are right")
             for share, right in self.labels_right.items()
@@ -117,8 +118,8 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
         asked: the parameters of `signatures.plan`, by name.
 
     Raises:
-        UnreachableError: no noise reaches the target, or even one query would get too few right
-            labels.
+        UnreachableError: ε is above the target even with the most noise that is tried, or even one
+            query would get too few right labels.
     """
     target, teachers, classes = (asked[name] for name in ("target_epsilon", "teachers", "classes"))
     few, delta = FewVotes(asked["votes_per_teacher"], asked["assigned"]), asked["delta"]
@@ -150,7 +151,8 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
     if not queries:
         raise UnreachableError(
             f"{teachers} teachers are too few for labels that are mostly right at epsilon "
-            f"{target:g}, even if all of them vote on each query"
+            f"{target:g}, even if all of them vote on each query; take more teachers, fewer votes "
+            "of each teacher or a larger epsilon"
         )
     on_each = min(teachers * few.votes // queries, teachers)
     told = keywords_of(mechanism(sigma), queries=queries, delta=delta, classes=classes)
@@ -163,7 +165,7 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
 
 
 def _labels_right(share: float, votes: int, classes: int, sigma: float) -> float:
-    """Return the expected share of right labels of gnmax if this share of the votes is right."""
+    """Return the expected share of right labels of gnmax if `share` of the votes is right."""
     random = np.random.default_rng(PUBLIC_SEED)
     right = random.binomial(votes, share, _ROWS)
     wrong = random.multinomial(votes - right, np.full(classes - 1, 1.0 / (classes - 1)))

@@ -24,9 +24,10 @@ _MOST_ROWS: Final = 20
 
 
 def _grid(title: str, rows: Iterable[Mapping[str, Any]], words: int, **columns: str) -> Grid:
-    """Return a table; each column has a format, which is applied to the facts of every row.
+    """Return a table with one line for each of `rows`, and the columns `columns`.
 
-    Underscores in the names of columns become blanks.
+    Each column has a format string, which is filled with the values of the row. Underscores in the
+    names of columns become blanks.
     """
     names = [name.replace("_", " ") for name in columns]
     told = [[each.format_map(row) for each in columns.values()] for row in rows]
@@ -34,7 +35,7 @@ def _grid(title: str, rows: Iterable[Mapping[str, Any]], words: int, **columns: 
 
 
 def of_cost(result: dict[str, Any]) -> Said:
-    """Yield lines and tables of the cost of votes, by order and by query."""
+    """Yield lines and tables of the cost of labels, by Rényi order and by kind of query."""
     bound = result["data_independent"]
     where = f"at order {result['order']:g}"
     if result["order_at_edge"]:
@@ -81,7 +82,7 @@ def of_cost(result: dict[str, Any]) -> Said:
 
 
 def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
-    """Yield a warning that the result is secret, and its mechanism, analysis and queries."""
+    """Yield a warning that the result is secret, and a line on mechanism, analysis and queries."""
     yield _WARNING
     yield Line(
         f", {result['analysis']} analysis, {result['queries']} queries, {more}",
@@ -90,7 +91,11 @@ def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
 
 
 def _on_target(target: dict[str, Any]) -> Iterator[Line]:
-    """Yield lines with the pass probability of a target, and with what would pass."""
+    """Yield lines about the release test of a target.
+
+    They say with what probability the test passes, which smallest targets would pass, and how many
+    queries would pass.
+    """
     least = ", ".join(
         f"{epsilon:.4f} ({float(chance):.1%})"
         for chance, epsilon in target["smallest_epsilon"].items()
@@ -142,7 +147,7 @@ def _unmatched(found: dict[str, Any]) -> Said:
 
 
 def of_sensitivity(result: dict[str, Any]) -> Said:
-    """Yield lines and a table of how far one record can change a cost, by distance."""
+    """Yield lines and a table of the sensitivity of the RDP cost, by distance from these votes."""
     best = result["best"]
     yield from _head(result, f"order {result['order']:g}")
     yield Line(
@@ -213,7 +218,7 @@ def _floored(share: float) -> str:
 
 
 def of_plan(result: dict[str, Any]) -> Said:
-    """Yield the forecast of a plan, its worst case, and the command that runs it."""
+    """Yield the forecast of a plan, the worst case that was tried, and the command to run it."""
     asked, settings = result["asked"], result["settings"]
     votes = "" if result["votes"] == result["teachers"] else f" of {result['votes']} votes"
     whole = settings["queries"] if asked["labels"] == 1 else settings["rows"]
@@ -264,7 +269,7 @@ def of_plan(result: dict[str, Any]) -> Said:
 
 
 def of_search(result: dict[str, Any]) -> Said:
-    """Yield the settings that a search found, other settings, and the command that runs them."""
+    """Yield the best settings of a search, the command to run them, and its other settings."""
     row = result["winner"]
     yield Line(
         f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "

@@ -106,8 +106,8 @@ class Processes:
     """Several processes of this machine, which start with the work and end with it.
 
     If one of the processes is killed, or none can be started, this process does the rest of the
-    work. The main module of the user's program must do nothing when it is imported, because each
-    process imports it.
+    work. Each process imports the main module of the user's program. So that module must do
+    nothing when it is imported; its work belongs under `if __name__ == "__main__":`.
     """
 
     def __init__(self, workers: int) -> None:

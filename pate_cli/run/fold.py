@@ -117,7 +117,11 @@ class AskedRows:
 
     @property
     def _engine(self) -> Engine:
-        """Return the engine, or `here` if other processes cannot read the votes or save no time."""
+        """Return the engine that does the work: usually the attribute `engine`.
+
+        If other processes cannot read the votes or save no time, it is `here`, which works in this
+        process.
+        """
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine
@@ -145,7 +149,10 @@ class OnCounts(Generic[_Found]):
 
 @dataclass(frozen=True)
 class _Range:
-    """The task for one range; it also returns a digest of the votes if `remember` is True."""
+    """A task that calls `per_batch` for all batches of one range of rows.
+
+    It also returns a digest of the votes if `remember` is True.
+    """
 
     file: VoteFile
     mechanism: Mechanism

@@ -1,6 +1,6 @@
 """Draw labels and collect their costs, by the same code for every mechanism and engine.
 
-A session also draws its answers by `DrawLabels`, a few queries at a time.
+A `Session`, which answers a few queries at a time, draws its labels by `DrawLabels`, too.
 
 Most runs store nothing about the votes, and publish their worst-case cost, or a target (ε, δ) that
 passed a release test (`release_test`). A run with a ledger collects secret costs (`LedgerAccount`).
@@ -61,7 +61,7 @@ class Drawn:
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
-        """Return the labels, with NO_LABEL on all rows after the first `left` teacher answers."""
+        """Return the labels up to answer number `left` of the teachers; later rows get NO_LABEL."""
         if self.answers < left:
             return self
         answered = self.sources == _TEACHERS
@@ -94,7 +94,8 @@ class DrawLabels:
     Attributes:
         key: the key from which all noise follows.
         keep: returns what a ledger stores about the votes; None without a ledger.
-        under_way: the labeller, for mechanisms whose labels depend on earlier rows; else None.
+        under_way: the object that draws the labels, if the labels of the mechanism depend on
+            earlier rows; else None.
     """
 
     key: RunKey
@@ -146,9 +147,9 @@ def run(
     """Draw the release test if there is one, and label all rows up to the public cap on answers.
 
     All rows that are asked are charged, even rows that come after the cap and so get no label. If
-    charges stopped at the cap, their number would depend on the votes, and the RDP cost would not
-    be valid. In the output, rows that are not asked have an id, but no label. If the release test
-    fails, no label is drawn.
+    charges stopped at the cap, the number of charged rows would depend on the votes, and the RDP
+    cost would not be valid. In the output, rows that are not asked have an id, but no label. If the
+    release test fails, no label is drawn.
 
     Args:
         rows: the rows that are asked.
@@ -161,9 +162,9 @@ def run(
             checkpoint.
 
     Returns:
-        The facts of the report, and the ledger. The facts do not include the name of the run, its
-        record and its labels. The fact `passed` is False if the release test failed. The ledger is
-        SECRET; it is None if the run has no ledger.
+        The facts of the report, and the ledger. The returned `ReportFacts` do not have the name of
+        the run, its record or its file of labels yet. The fact `passed` is
+        False if the release test failed. The ledger is SECRET; it is None if the run has no ledger.
 
     Raises:
         VoteError: a row is not valid, or votes have changed since they were read.
@@ -205,9 +206,10 @@ class LedgerAccount:
     """Collects the RDP costs of rows at the Rényi order of a plan, for a ledger. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan, few: Few = None) -> None:
-        """Start an account without rows; `plan` and `few` must be fixed before any vote is seen.
+        """Start an account with no rows yet.
 
-        `few` is the limit on the votes of each teacher; None if there is no limit.
+        `plan` and `few` must be fixed before any vote is seen. `few` is the limit on how many
+        queries a teacher may vote on; None if there is no limit.
         """
         self._mechanism, self._plan, self._few = mechanism, plan, few
         self._tally = TallySum()
@@ -218,7 +220,10 @@ class LedgerAccount:
 
     @property
     def keep(self) -> Keep:
-        """Return a function of the histograms of a batch, whose result `add` takes as argument."""
+        """Return the function whose result for a batch is passed to `add`.
+
+        The function counts how many histograms of the batch have each state (`States.tally`).
+        """
         return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:
@@ -227,7 +232,10 @@ class LedgerAccount:
 
     @property
     def price(self) -> Price:
-        """Return the cost so far, and its local sensitivities at as many distances as β needs."""
+        """Return the RDP cost of all rows so far, and its local sensitivity at distances 0, 1, 2, …
+
+        The number of distances follows from β of the smooth sensitivity (`distances_for`).
+        """
         distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
         return self._table.price(self._tally.total, distances, self._few)
 
@@ -244,18 +252,18 @@ class LedgerAccount:
 
 
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
-    """Count the scores of all rows and draw the release test; return whether it is passed.
+    """Compute the RDP cost of all rows, draw the release test, and return whether it passes.
 
     Besides this result, the run publishes nothing that depends on the cost of these votes.
 
     Raises:
-        VoteError: the number of rows is not the number that was charged, or votes have changed
-            since they were read.
-        ValueError: the settings have no target.
+        VoteError: the rows are fewer or more than `settings.queries`, or votes have changed since
+            they were read.
+        ValueError: the settings have no target, or the mechanism is not a `ScoredMechanism`.
     """
     target, queries = settings.target, settings.queries
     if target is None or not isinstance(mechanism, ScoredMechanism):
-        raise ValueError("a release test needs a target, and a mechanism that has a score")
+        raise ValueError("a release test needs a target in the settings and a `ScoredMechanism`")
     states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
     few, shape = settings.few, {"queries": queries, "answers": settings.max_answers}
@@ -264,10 +272,13 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         counted.add(tally)
     votes, priced = counted.total, 0.0
     if votes.queries != queries:
-        raise VoteError(f"expected {queries} queries, but the votes have {votes.queries}")
+        raise VoteError(
+            f"expected {queries} queries, but the votes have {votes.queries}; run again with a "
+            "file that does not change"
+        )
 
     def told(share: float) -> None:
-        """Report progress: a share of the work for one order becomes a number of rows."""
+        """Report progress in rows after a share of the computation at one Rényi order is done."""
         nonlocal priced
         before, priced = priced, priced + share * queries / orders.size
         rows.progress(int(priced + 1e-6) - int(before + 1e-6))

@@ -130,5 +130,5 @@ def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(it):
 def test_no_coin_is_drawn_over_another_number_of_rows_than_was_priced(queries, asked):
     counts = np.tile([40, 0], (60, 1))
     message = refusal(VoteError, drawn, GNMAX, counts, queries=queries)
-    assert message == f"expected {queries} queries, but the votes have 60"
+    assert message.startswith(f"expected {queries} queries, but the votes have 60; ")
     assert asked == []

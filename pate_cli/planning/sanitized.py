@@ -1,4 +1,4 @@
-"""The parameters λ, β and σ_SS of a sanitized ε, by a public rule or for given votes.
+"""Choose λ, β and σ_SS of a sanitized ε, by a public rule or for given votes.
 
 A sanitized ε is an ε for given votes that is published with noise: λ is the Rényi order, β the
 smoothness of the sensitivity, and σ_SS the noise as a multiple of the smooth sensitivity.
@@ -7,31 +7,36 @@ A private run may not choose these parameters by its votes. No fixed values of �
 good for every number of teachers and queries and every noise level. So the public rule minimises
 the published ε for a *reference ensemble*. The histograms of the reference ensemble are drawn by a
 fixed recipe with a fixed seed, for the numbers of teachers and classes of the file. The rule
-computes the costs of the reference ensemble under the mechanism of the run, and scales the costs to
-the number of queries of the run. The recipe, the mechanism and the number of queries are public
-before the first vote is read. So the parameters that the rule chooses may be printed, and anyone
-can recompute them.
+computes the RDP costs of these made-up histograms under the mechanism of the run, and scales the
+costs to the number of queries of the run. The recipe, the mechanism and the number of queries are
+public before the first vote is read. So the parameters that the rule chooses may be printed, and
+anyone can recompute them.
 
 The rule minimises the mean of the published ε plus two standard deviations, over the noise of the
 release. The result of `best_release` for private votes is secret; the result for a reference
 ensemble is public.
 
-The recipe (mean agreement 0.75, spread 0.4) was chosen on 48 made-up ensembles: 50 to 3,000
-teachers, 2 to 50 classes, 100 to 9,000 queries, mean agreement 0.6 to 0.97, spread 0.1 to 0.6, and
-thresholds and noise levels around the defaults. The best parameters for an ensemble are only known
-to those who see its votes. With the parameters of the rule, the published ε was 4% larger than with
-the best parameters on average, and 24% larger at worst. Here the published ε is its mean plus two
-standard deviations, and ensembles with an ε above 10 were left out.
+In the recipe a made-up teacher is right with mean probability 0.75 (the agreement), and the
+difficulty of queries has spread 0.4, as in `SyntheticEnsemble`. The recipe was chosen on 48 made-up
+ensembles. These ensembles had 50 to 3,000 teachers, 2 to 50 classes and 100 to 9,000 queries. Their
+agreement was 0.6 to 0.97 and their spread 0.1 to 0.6, and thresholds and noise levels were around
+the defaults. The best parameters for an ensemble are only known to those who see its votes. On
+these ensembles, the parameters of the rule gave an ε that was 4% larger than with the best
+parameters on average, and 24% larger at worst. In this comparison ε is the mean of the published ε
+plus two standard deviations, and ensembles with an ε above 10 were left out.
 
 `tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
-published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. Here f is the mean RDP cost of a row, SS
-the smooth sensitivity divided by n, and σ is σ_SS. The release adds κ smooth sensitivities, so that
-the published ε is hardly ever too small. So λ, β and σ_SS determine how many rows ε allows. The
-number of rows in turn changes the best β and σ_SS. So `tune` computes the number of rows and the
-best parameters alternately, a few times. Costs are computed on a grid to which histograms are
-rounded (`accounting.score_grid`). During the search, costs are computed on a coarse grid, at the
-best Rényi order so far. At the end of the search, exact costs are computed on the fine grid of
-histograms that a run uses.
+published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. In this formula f is the mean RDP cost of a
+row, SS is the smooth sensitivity of all rows divided by n, and σ is σ_SS. The overhead is the cost
+of drawing the sanitized ε plus the cost of the conversion from RDP to ε. The release raises the
+published ε by κ times the smooth sensitivity, so that ε is hardly ever too small (κ grows with σ).
+So λ, β and σ_SS determine how many rows ε allows. But the best β and σ_SS also depend on the number
+of rows. So `tune` computes the number of rows and the best parameters alternately, a few times.
+
+`tune` looks up the RDP cost of each histogram in a table. The table lists costs on a grid of
+scores, so `tune` rounds the scores of the histogram to this grid (`accounting.score_grid`). During
+the search the grid is coarse, and costs are computed only at the Rényi order that was best so far.
+At the end of the search, `tune` computes exact costs, on the same fine grid that a run uses.
 """
 
 from __future__ import annotations
@@ -112,7 +117,7 @@ class BestRelease:
 def candidate_betas(order: float, beta: float | None = None) -> Floats:
     """Return the values of β to try at an order: all usual values, or the given β.
 
-    Values at which the release would have infinite cost are left out.
+    Values of β at which drawing a sanitized ε would have an infinite RDP cost are left out.
     """
     betas = _BETA_ORDERS / order if beta is None else np.array([beta])
     return betas[betas < largest_beta(order)]
@@ -130,7 +135,8 @@ def best_release(
     """Return β and σ_SS with the smallest published ε for a known RDP cost; None if no ε is finite.
 
     Args:
-        price: the RDP cost at the order, and its local sensitivities at some distances.
+        price: the RDP cost of the labels at the order, and the local sensitivities of this cost at
+            several distances from the votes.
         order: λ > 1.
         delta: δ of the labels and the release together.
         beta: β, if it is fixed.
@@ -174,11 +180,12 @@ def choose_plan(
     beta: float | None = None,
     sigma: float | None = None,
 ) -> ReleasePlan:
-    """Return release parameters by the public rule; given parameters do not change.
+    """Return a plan with λ, β, σ_SS of a sanitized ε; a public rule chooses those not given.
 
     Args:
-        kind: the kind of release. If nothing is published, a ledger still needs an order and a
-            number of distances.
+        kind: whether the run publishes a sanitized ε. A run that publishes none still needs λ and
+            β: its secret ledger keeps RDP costs at order λ, and β says for how many distances it
+            keeps local sensitivities.
         rounds: for each run the mechanism, and the number of rows that was fixed in advance.
         delta: δ in (0, 1).
         order: λ, if it is given.
@@ -206,7 +213,7 @@ def choose_plan(
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
-    """Return histograms of the reference ensemble, and the mechanism for these histograms.
+    """Return made-up histograms for the public rule, and the mechanism that fits them.
 
     If the mechanism has a prior, the prior guesses the plurality on 17 queries of 20, and a random
     class on the others.
@@ -234,18 +241,21 @@ class _Priced:
         resolution: Resolution,
         rows: int,
     ) -> None:
-        """Round all histograms to the grid of a cost table; they are a sample of `rows` rows."""
+        """Find each histogram in a table of costs. The histograms stand for `rows` rows."""
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
         self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
 
     def price(self, rows: int, distances: Ints) -> Price:
-        """Return the RDP cost of the first rows, with local sensitivities at some distances."""
+        """Return the RDP cost of the first `rows` rows, and its sensitivities at `distances`."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
     def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
-        """Return the best release of the first rows, from sensitivities at some distances."""
+        """Return the release parameters with the smallest published ε for the first `rows` rows.
+
+        To be quick, local sensitivities are computed at about `distances` distances only.
+        """
         least = float(candidate_betas(self.order).min())
         few = sparse_distances(least, teachers=self._teachers, most=distances)
         return best_release(self.price(rows, few), order=self.order, delta=delta)
@@ -258,7 +268,10 @@ def _on_reference(
     beta: float | None,
     sigma: float | None,
 ) -> Callable[[float], BestRelease | None]:
-    """Return a function of an order: the best release at this order for the reference ensemble."""
+    """Return a function that takes a Rényi order, and returns the best release parameters there.
+
+    These parameters give the smallest published ε for the made-up votes of `reference_histograms`.
+    """
     known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
     teachers = max(mechanism.teachers for mechanism, _ in rounds)
 
@@ -323,7 +336,10 @@ class SanitizedVotes(Pricing):
     _order = 0.0
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates by costs on the coarse grid, each with its best number of rows."""
+        """Return a candidate for each of the settings, with its best number of rows.
+
+        Costs are approximate, because they come from a coarse grid of scores.
+        """
         if not self._order:
             some = settings[::3]
             self._order = max(
@@ -333,14 +349,14 @@ class SanitizedVotes(Pricing):
         return [self._looked(each, self._order, near) for each in settings]
 
     def learn(self, best: Found) -> None:
-        """Evaluate later settings at the order that is best for the best settings."""
+        """From now on, evaluate settings at the Rényi order that suits the settings `best`."""
         self._order = max(
             [three_digits(1.0 + (self._order - 1.0) * by) for by in _AROUND.tolist()],
             key=lambda order: self._looked(best.settings, order, best.forecast.rows).merit,
         )
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Return a candidate for some settings, from costs at one order on the coarse grid."""
+        """Return a candidate for `settings`, by approximate costs at the Rényi order `order`."""
         goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
         mechanism, available = few.mechanism(settings), self.votes.rows
         priced = _Priced(mechanism, few.counts, order, QUICK, available)
@@ -360,17 +376,19 @@ class SanitizedVotes(Pricing):
     def _settled(
         self, priced: _Priced, mechanism: ScoredMechanism, rows: int, distances: int
     ) -> tuple[BestRelease, ReleasePlan, int] | None:
-        """Return the best release, its rounded parameters, and how many rows the goal allows.
+        """Return the best release parameters, a plan with rounded parameters, and a number of rows.
 
-        The result is None if no ε is finite, or if all rows together give fewer answers than the
-        goal wants.
+        If the caller gave the largest allowed ε, the number of rows is about the largest that this
+        ε allows. If the caller wants a number of expected answers, it is the smallest number of
+        rows that gives these answers. The result is None if no ε is finite, or if all rows of the
+        file give too few answers.
 
         Args:
             priced: the votes with their costs.
             mechanism: the mechanism of the run.
             rows: the number of rows to begin with. If the goal is a number of answers, the search
                 begins with the smallest number of rows that gives these answers.
-            distances: at how many distances sensitivities are computed.
+            distances: at how many distances from the votes local sensitivities are computed.
         """
         goal, order = self.goal, priced.order
         if goal.answers is not None:
@@ -397,7 +415,11 @@ class SanitizedVotes(Pricing):
         return found and (*found[:2], rows)
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with its best release and its best number of rows, by exact costs."""
+        """Return the settings of a candidate with their exact costs and best number of rows.
+
+        The best release parameters are in `stated` of the result. The result is None if no number
+        of rows suits the goal.
+        """
         mechanism, goal = candidate.mechanism, self.goal
         votes = self.votes.with_prior_weight(mechanism.prior_weight)
         priced = _Priced(mechanism, votes.counts, self._order, FINE, votes.rows)

@@ -1,11 +1,11 @@
-"""Settings of a run, bisection for numbers, and the pattern search that all goals use.
+"""Settings of a run, bisection for one number, and a pattern search for the best settings.
 
 The search starts from several settings and continues from the best of them. The search evaluates
 all settings that differ from the current settings by one step in one or two parameters, and repeats
 a good step. The search then continues from the best new settings. If no new settings are better,
-the search halves its steps. A function `look` evaluates many settings at once, so the search itself
-depends on no goal and no mechanism. After an interruption, `Search.best` is the best candidate so
-far. `line_of` writes settings as a `pate aggregate` line.
+the search halves its steps. The caller gives a function `look`, which evaluates settings for the
+goal of the caller. So this module needs no formula for any goal. After an interruption,
+`Search.best` is the best candidate so far. `line_of` writes settings as a `pate aggregate` line.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Tuning:
         found = cls.of(mechanism)
         if found is None:
             raise TypeError(
-                f"pate finds settings of confident and gnmax only, not of {mechanism.name}"
+                "pate finds settings for the mechanisms confident and gnmax only, not for "
+                f"{mechanism.name}; use confident or gnmax"
             )
         return found
 
@@ -79,7 +80,7 @@ class Tuning:
         return {name: value for name, value in values.items() if value is not None}
 
     def times(self, **factors: float) -> Self:
-        """Return settings in which some parameters are multiplied and rounded to three digits."""
+        """Return settings with parameters multiplied by `factors`, rounded to three digits."""
         values = self.parameters
         moved: dict[str, Any] = {
             name: three_digits(values[name] * by) for name, by in factors.items() if name in values
@@ -143,12 +144,13 @@ def keywords_of(
 
 
 def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> str:
-    """Return the `pate aggregate` line with these keywords of `aggregate`.
+    """Return a `pate aggregate` command line with the given options.
 
     Args:
         votes: the file of votes.
         words: options that stand before the keywords, such as `--prior PRIOR`.
-        keywords: numbers and words by name. Numbers are printed with all their digits.
+        keywords: for each parameter of `aggregate`, such as `max_queries`, its value. Numbers are
+            printed with all their digits.
     """
     line = ["pate", "aggregate", votes, *words]
     for name, value in keywords.items():
@@ -183,7 +185,10 @@ def least(
     above = min(max(start, low), high)
     while not holds(above):
         if above >= high:
-            raise UnreachableError(f"even the largest number, {high:g}, does not reach the goal")
+            raise UnreachableError(
+                f"the search tried noise or epsilon up to {high:g}, and none reaches the goal; "
+                "raise `target_epsilon`, or lower `answers`"
+            )
         low, above = above, min(2.0 * above, high)
     below = max(above / 2.0, low)
     while below > low and holds(below):
@@ -250,7 +255,7 @@ _LEAST_GAIN = 1e-5
 
 
 def middle_of(levels: Iterable[float]) -> float:
-    """Return the median of the different levels of agreement."""
+    """Return the middle level; a level is the mean probability that a teacher is right."""
     ordered = sorted(set(levels))
     return ordered[len(ordered) // 2]
 
@@ -271,10 +276,12 @@ class Candidate:
             of expected answers, or minus the logarithm of ε, with penalties.
         rows: how many queries to ask.
         holds: whether the settings reach the smallest agreement or pass probability that the goal
-            requires. If `holds` is False, the merit has a penalty.
-        chance: the approximate pass probability at the middle level of agreement.
-        by_level: the approximate number of expected answers at each level of agreement; empty for a
-            file.
+            requires. If the settings do not reach it, a penalty lowers their merit.
+        chance: the approximate probability that a run passes its release test, on votes with the
+            middle level of agreement (`middle_of`).
+        by_level: about how many answers are expected, for each level of agreement among made-up
+            teachers. A level is the mean probability that a teacher is right. For the votes of a
+            file, `by_level` is empty.
     """
 
     mechanism: ScoredMechanism
@@ -296,12 +303,15 @@ class Candidate:
 
     @property
     def likely(self) -> bool:
-        """Return whether at least nine of ten runs pass at the middle level of agreement."""
+        """Return whether a run probably passes its release test: with probability 0.9 or more.
+
+        The votes of this run have the middle level of agreement (`middle_of`).
+        """
         return self.chance >= LEAST_CHANCE
 
     @property
     def answers(self) -> float:
-        """Return the approximate number of expected answers at the middle level of agreement."""
+        """Return about how many answers are expected from votes of the middle agreement level."""
         return self.by_level[middle_of(self.by_level)]
 
 
@@ -317,7 +327,7 @@ class Search:
 
     Attributes:
         seen: every candidate that was evaluated, by its settings.
-        ends: the last candidate of each climb. A climb moves step by step to better settings, until
+        ends: the last candidate of each climb, which moves step by step to better settings until
             no step improves them.
     """
 
@@ -381,18 +391,18 @@ class Search:
     def run(
         self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0
     ) -> Candidate:
-        """Improve the best first settings step by step, and return the best candidate of all.
+        """Improve the best of some settings step by step, and return the best candidate of all.
 
-        The best first settings of confident and the best first settings of gnmax are improved
-        before all other settings.
+        The settings of confident with the largest merit, and those of gnmax, are improved before
+        all others.
 
         Args:
             starts: the first settings.
-            climbs: how many settings to improve by smaller and smaller steps.
+            climbs: how many of the settings to improve by smaller and smaller steps.
             halvings: how often the steps are halved.
-            strides: how many first settings to improve by whole steps, before any settings are
-                improved by smaller steps. If `strides` is not 0, only settings that whole steps
-                reached are improved by smaller steps.
+            strides: how many of the settings to improve by steps of full size first. If `strides`
+                is not 0, only the settings that these steps reach are then improved by smaller
+                steps.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
@@ -427,9 +437,10 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Return the settings that differ by one step in one or two parameters, with their moves.
+        """Return the settings one step from `here` in one or two parameters, and the moves there.
 
-        The result also has the settings after twice the last move.
+        If the search has just moved (`last`), the settings that a move twice as long reaches are
+        also in the result.
         """
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
@@ -447,7 +458,10 @@ class Search:
         }
 
     def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
-        """Return settings after a move; T changes with the weight of a prior, unless T is given."""
+        """Return the settings that a move from `here` reaches; steps have `share` of full size.
+
+        If the move changes the weight of a prior, T changes by as many votes, unless T is given.
+        """
         factors = {name: STEPS[name] ** (share * by) for name, by in move.items() if name in STEPS}
         moved = here.times(**factors)
         if _WEIGHT not in move:

@@ -30,19 +30,20 @@ _NEAR = 256
 def price_votes(
     votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float, few: Few = None
 ) -> tuple[Price, Floats]:
-    """Return the cost of all queries with local sensitivities, and largest costs by distance.
+    """Return the RDP cost of all queries, its local sensitivities, and costs of nearby votes.
 
-    All costs are RDP costs at one order. The local sensitivity LS_d is how far one record can
-    change the cost of vote files at distance d. The cost within a distance d is the largest cost of
-    all vote files at distance d or less.
+    All costs are RDP costs at one order. A vote file is at distance d from `votes` if d records
+    must be changed to get from one to the other. The local sensitivity LS_d bounds how far one
+    more record can change the cost of any vote file within distance d of `votes`. The cost within
+    distance d of `votes` is an upper bound on the cost of all these vote files.
 
     Args:
         votes: the rows that are asked.
         mechanism: the aggregator.
         order: λ > 1.
         beta: the smoothness β; a smaller β needs more distances.
-        few: the limit on the votes of one teacher. If there is a limit, only the costliest queries
-            have a cost: as many queries as one teacher can change.
+        few: on how many queries one teacher may vote; None if there is no limit. With a limit, the
+            cost is the sum of only the K costliest queries, where one teacher can change K queries.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -55,17 +56,19 @@ def price_votes(
 
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
-    """How far one record could change the RDP cost of the votes, by distance. SECRET.
+    """How far one record could change the RDP cost of the votes, or of nearby votes. SECRET.
 
     Attributes:
-        price: the cost of the votes and its local sensitivities LS_d, at the order of the plan.
+        price: the RDP cost of the votes at the order of `plan`, and the local sensitivity LS_d of
+            this cost at each distance d from the votes.
         plan: the order and β, which were chosen without looking at the votes.
         mechanism: the public parameters of the mechanism.
         queries: the number of rows.
-        within: u_d, the largest cost of all vote files within distance d, for the smallest
-            distances, nats. Empty for the published analysis, which does not bound the cost at a
-            distance.
-        conditions: whether the conditions C5 and C6 are met, for the published analysis only.
+        within: u_0, u_1, …, nats: u_d is an upper bound on the RDP cost of every vote file that
+            differs from the votes by at most d records. The array has small d only.
+            With `analysis` paper the array is empty, because the 2018 paper has no such bound.
+        conditions: with `analysis` paper, whether conditions C5 and C6 of the 2018 paper, Appendix
+            B.2, are met; otherwise empty.
     """
 
     price: Price
@@ -79,7 +82,7 @@ class Sensitivity(Result):
     def best(self) -> BestRelease | None:
         """Return β and σ_SS with the smallest sanitized ε for these votes; None if no ε is finite.
 
-        The plan gives the order, and the conversion from RDP costs to ε.
+        The order, and the conversion from RDP costs to ε, are those of `plan`.
         """
         plan = self.plan
         conversion = plan.conversion(plan.delta - plan.delta_shift)
@@ -96,7 +99,7 @@ class Sensitivity(Result):
         return self.price.discounted(self.plan.beta)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the smooth sensitivity and all costs by distance, ready for JSON."""
+        """Return the smooth sensitivity, and sensitivities and costs by distance, for JSON."""
         plan, discounted, best = self.plan, self.discounted, self.best
         return {
             "schema_version": 1,
@@ -119,7 +122,7 @@ class Sensitivity(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with one row for each distance."""
+        """Return a table of sensitivities and costs: a row for each distance from the votes."""
         columns = {
             "distance": self.price.distances,
             "local_sensitivity": self.price.curve,
@@ -131,7 +134,7 @@ class Sensitivity(Result):
         return columns
 
     def said(self) -> Said:
-        """Return the lines and tables that show the sensitivity to people."""
+        """Return the lines and the table of sensitivities that the terminal shows."""
         return words.of_sensitivity(self.to_dict())
 
     def plot(self, axes: Any = None) -> Any:

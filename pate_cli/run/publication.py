@@ -1,4 +1,4 @@
-"""Outputs of a run: labels, report and perhaps a ledger appear together, or none of them does."""
+"""Puts the files of a run (labels, report, perhaps a ledger) in place when all are complete."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ class Destination:
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
     Attributes:
-        labels: a path, or the address of a file on a store.
+        labels: the file for the labels: a path, `-` for standard output, or an address such as
+            s3://bucket/labels.csv.
         report: the name of the public report; if left out, a file beside the labels.
         ledger: the name of the ledger (mode 0600); no ledger is written if left out. SECRET.
         label_format: the format of the labels; if left out, the suffix of `labels` decides.
-        force: whether to replace existing files of the same kind. Files that the run reads are
-            never replaced.
+        force: whether the labels may replace a file of labels, and the report a report. An existing
+            ledger is never replaced. Files that the run reads are never replaced.
 
     Raises:
         UsageError: the format is unclear, or labels and report both go to standard output.
@@ -59,7 +60,7 @@ class Destination:
     def __post_init__(self) -> None:
         _ = self.kind
         if self.labels == "-" and self.report in (None, "-"):
-            raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
+            raise UsageError("labels and report cannot both go to stdout; name a file in `report`")
         if self.report is None:
             object.__setattr__(self, "report", report_beside(fspath(self.labels), "votes"))
 
@@ -80,9 +81,10 @@ class Destination:
         Files later appear in the order in which they were reserved: ledger, report, labels.
 
         Args:
-            out: the transaction in which all files appear.
+            out: the object that later puts all these files in place.
             keeps_report: False if the run writes no report.
-            resumed: whether the run was interrupted before, perhaps while its files appeared.
+            resumed: True if this run was interrupted before; some of its files may then be in
+                place already.
 
         Raises:
             OutputError, UsageError: for the reasons in `Outputs.reserve`.
@@ -109,7 +111,7 @@ class Publication:
     _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Take a destination with files reserved in `out`; without it, labels stay in memory."""
+        """Take a destination and its reserved files `out`; without `to`, labels stay in memory."""
         self._to, self._out = to, out or Outputs()
 
     @property
@@ -118,7 +120,13 @@ class Publication:
         return None if self._to is None else self._to.ledger
 
     def check(self, file: VoteFile) -> None:
-        """Raise UsageError or ParameterError if these outputs do not fit the votes."""
+        """Check that labels of these votes can be written, and that no output is a file of votes.
+
+        Raises:
+            ParameterError: the labels cannot have a column of ids with the name in the votes.
+            UsageError: an output is a file that the run reads, or the format of the labels cannot
+                store the names of classes as texts.
+        """
         check_id_column(file.facts.id_column or QUERY_ID)
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
@@ -174,7 +182,8 @@ def publishing(
     Args:
         into: where the labels go.
         records: files that no output may replace.
-        resumed: whether the run was interrupted before, perhaps while its files appeared.
+        resumed: True if this run was interrupted before; some of its files may then be in place
+            already.
 
     Raises:
         OutputError, UsageError: an output exists already, cannot be written, or is an input.
@@ -185,7 +194,8 @@ def publishing(
         return
     if not isinstance(into, str | PathLike | Destination):
         raise ParameterError(
-            f"`into` must be a path, an address, a Destination or None, got {quoted(into)}"
+            "`into` must be a path, an address such as s3://bucket/labels.csv, a Destination or "
+            f"None, got {quoted(into)}"
         )
     to = into if isinstance(into, Destination) else Destination(into)
     # The outputs know all files that are read in this block, and never replace them.

@@ -1,4 +1,4 @@
-"""The verbs of the library, one function each; the command line calls nothing else.
+"""The public functions of the library, called verbs; the command line calls nothing else.
 
 Votes are a path, an array, a table or an opened file, and results are frozen dataclasses. A
 mechanism is given as an instance, or by its name with some of its parameters; the other parameters

@@ -1,4 +1,4 @@
-"""The verbs `aggregate`, which turns votes into labels and a report, and `quote`, its dry run."""
+"""The work of `aggregate`, which labels queries from votes, and of `quote`, its dry run."""
 
 from __future__ import annotations
 
@@ -131,7 +131,12 @@ def _key(
 
 
 def _end(kept: Checkpoint | None, report: Report) -> None:
-    """End the checkpoint; raise RefusedError if the labels failed their release test."""
+    """Remove the checkpoint of the run, which has ended, if it has one.
+
+    Raises:
+        RefusedError: the labels failed their release test.
+        OutputError: the labels passed, but the checkpoint cannot be removed.
+    """
     failed, refusal = report.target, None
     if failed is not None and report.refused:
         refusal = RefusedError(

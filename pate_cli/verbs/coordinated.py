@@ -16,19 +16,22 @@ labels. The noise of the run has its own key, which is secret.
 **A clock is a function of seed, position and token only.** A clock does not depend on who computes
 it, or on the other tokens in the call. So two teachers on different machines use the same clocks,
 even if a teacher knows only its likeliest tokens. The clock is −log(1 − u) with u = (w + ½)·2^-64,
-where w is a random number of 64 bits. The values that a clock can have are closest together near 0,
-where the first clock rings. The numbers w are made by SHAKE-256 in blocks of 256 numbers, and the
-number of token j is at place j mod 256 of block ⌊j/256⌋. A token that is a text has a hash of its
-own, which gives one number w. SHAKE-256 makes the bytes of 256 numbers w for tokens that are
-numbers (first line), and the bytes of one number w for a token that is a text (second line):
+where w is a random number of 64 bits. This formula represents small values of a clock most finely.
+That matters, because the clock that rings first tends to have a small value.
 
-    SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
-    SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes
+The hash function SHAKE-256 makes the random numbers w. A token is a whole number or a text. For
+tokens that are whole numbers, one hash makes a block of 256 numbers w. Token j uses the number at
+place j mod 256 (counted from 0) of block ⌊j/256⌋. For each token that is a text, one hash makes one
+number w. The hash of a block and the hash of a text are:
 
-Numbers are little-endian. A seed or position that is a whole number is written as "#", the number
-of its bytes (as a number of 8 bytes), and its bytes without leading zeros. A seed or position that
-is a text is written as "$", the number of its UTF-8 bytes (as a number of 8 bytes), and these
-bytes. Two machines that round logarithms differently choose different tokens in one of 10^14 draws.
+    SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    returns 2048 bytes
+    SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)      returns 8 bytes
+
+Numbers are little-endian. A seed or position that is a whole number is encoded as "#", its length
+in bytes, and then the number itself in as few bytes as possible (none for 0). A seed or position
+that is a text is encoded as "$", its length in UTF-8 bytes, and then these bytes. Each length is
+stored in 8 bytes. Two machines that round logarithms differently choose different tokens in one of
+10^14 draws.
 """
 
 from __future__ import annotations
@@ -76,18 +79,20 @@ def coordinated_choice(
         ' yes'
 
     Args:
-        probabilities: an array [tokens] for one teacher, or [teachers, tokens] for several. Instead
-            of an array, give a mapping {token: probability} for one teacher who knows only some
-            tokens, or a list of mappings for several teachers. Tokens in mappings are whole numbers
-            >= 0, or texts. The probabilities of a teacher need not add up to 1.
+        probabilities: for one teacher, an array with one probability for each token; for several
+            teachers, an array with one such row for each teacher. Instead of an array, give a
+            mapping {token: probability} for one teacher who knows only some tokens, or a list of
+            mappings for several teachers. Tokens in mappings are whole numbers >= 0, or texts. The
+            probabilities of a teacher need not add up to 1.
         seed: a whole number >= 0 or a text, the same for all teachers.
-        position: a whole number >= 0 or a text that no other call with this seed has.
+        position: a whole number >= 0 or a text. Give each query its own position, and give all
+            teachers the same position for the same query.
         log: True if the values are logits: logarithms of probabilities, up to a constant per row.
 
     Returns:
-        For an array [tokens], the index of a token. For an array [teachers, tokens], an int64
-        array [teachers] of indices. For a mapping, a token. For a list of mappings, a list of
-        tokens.
+        For an array with one dimension, the index of the token that the teacher votes for. For an
+        array with two dimensions, an int64 array with one such index for each teacher. For a
+        mapping, a token. For a list of mappings, a list of tokens.
 
     Raises:
         ParameterError: seed or position is out of range, or a row has no valid probabilities.
@@ -104,7 +109,8 @@ def clocks_of(ask: bytes, tokens: Any) -> Floats:
     """Return the public clocks of these tokens: independent exponentials with mean 1.
 
     Args:
-        ask: seed and position as bytes; no other call with this seed may have this position.
+        ask: seed and position as bytes. Each query needs its own position, and all teachers use
+            the same seed and position for the same query.
         tokens: at least one token; either all are whole numbers >= 0, or all are texts.
     """
 
@@ -130,8 +136,8 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
         table = np.empty(0, dtype=object)
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2):
         raise ParameterError(
-            "probabilities must be an array of numbers, [tokens] or [teachers, tokens], or "
-            "mappings from tokens to numbers"
+            "probabilities must be an array of numbers with one dimension (tokens) or two "
+            "(teachers, tokens), a mapping from tokens to numbers, or a list of such mappings"
         )
     tokens = table.shape[-1]
     if not 1 <= tokens <= MOST_CLASSES:
@@ -199,7 +205,7 @@ def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArra
 
 
 def _exponentials(words: NDArray[np.uint64]) -> Floats:
-    """Return −log(1 − u) for u = (w + ½)·2^-64, which lies in (2^-66, 46)."""
+    """Return −log(1 − u), with u = (w + ½)·2^-64, for each w in `words`; all lie in (2^-66, 46)."""
     u = (words.astype(np.float64) + 0.5) * 2.0**-64
     # For u above ½, the inverted bits give 1 − u, so that it keeps its digits and is not 0.
     rest = (np.invert(words).astype(np.float64) + 0.5) * 2.0**-64

@@ -1,4 +1,4 @@
-"""The checks in front of every verb: wrong arguments are refused before any vote is read."""
+"""Checks of arguments: each public function refuses wrong arguments before it reads any vote."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Turn a signature into a verb, which checks its arguments and calls a function for the work.
+    """Make a verb, which is a public function such as `aggregate`, from a function without a body.
 
-    `inspect`, type checkers and editors still see the signature. The docstring of the verb gets a
-    paragraph about each parameter.
+    The verb checks its arguments, and then calls another function for the work. `inspect`, type
+    checkers and editors still see the signature. The docstring of the verb gets a paragraph about
+    each parameter.
 
     Args:
         work: module and name of the function for the work, such as `reports.record_cost`;
@@ -61,7 +62,7 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
 def like(
     model: Callable[_Given, Any], work: str
 ) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
-    """Make a verb with the parameters of another verb, as `quote` has parameters of `aggregate`."""
+    """Make a public function that takes the parameters of `model`; `work` is as in `verb`."""
     module, _, name = work.partition(".")
 
     def made(function: Callable[..., _Result]) -> Callable[_Given, _Result]:
@@ -77,7 +78,7 @@ def like(
 def opened_by(
     model: Callable[_Given, Any],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
-    """Decorate the `__init__` of a class: it gets and checks the parameters of a function."""
+    """Decorate the `__init__` of a class: it takes the parameters of `model`, and checks them."""
     return lambda init: _behind_door(init, model, init.__qualname__.partition(".")[0])
 
 
@@ -89,7 +90,8 @@ def _behind_door(
     Args:
         function: the function that does the work.
         model: the function whose signature and parameters the arguments must fit.
-        called: the name of the verb in messages; for an `__init__` the name of its class.
+        called: the name that messages show: that of the public function, or that of the class if
+            `function` is its `__init__`.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__, methods = _told(function, keywords), function.__name__ == "__init__"

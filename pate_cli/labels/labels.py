@@ -67,16 +67,16 @@ class Labels(Result):
         sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries].
             The source is "none" or "not asked" exactly where the label is -1. You may also give
             the sources as indexes in SOURCES (uint8), but the attribute has texts.
-        metadata: public parameters of the mechanism, text to text.
+        metadata: the names and values of the mechanism's public parameters, both as texts.
         label_names: the names of the classes in tables, class 0 first; None if classes are numbers.
-        label_set: the labels of a query, if a query has several labels; otherwise None. With
-            several labels, a row is a query and a label, the rows of a query follow each other, and
-            labels are 1 for yes and 0 for no.
+        label_set: how many labels each query has, and their names, if queries have several labels;
+            otherwise None. With several labels, each row is about one label of one query, the rows
+            of a query follow each other, and `labels` has 1 for yes and 0 for no.
         id_column: the name of the column of ids in a table, as in the votes.
         source_codes: the sources as indexes in SOURCES, uint8, [queries].
 
     Raises:
-        ParameterError: a column does not fit this description, or two columns do not fit each
+        ParameterError: an attribute is not as described above, or two columns do not fit each
             other.
     """
 
@@ -107,7 +107,7 @@ class Labels(Result):
             each = self.label_set.count
             if ids.size % each:
                 raise ParameterError(
-                    f"{ids.size} rows cannot be divided into queries of {each} labels"
+                    f"give {each} rows for every query, one per label; got {ids.size} rows"
                 )
             wrong = ids != np.repeat(ids[::each], each)
             _refuse_row(wrong, "all labels of a query must have the same query id")
@@ -135,8 +135,8 @@ class Labels(Result):
         """Return the label of a row, or the labels of a slice of rows.
 
         The label of a row is the name of a class if classes have names, and None if the row has no
-        label. If queries have several labels, a row is a query and a label, and its label is 1 for
-        yes or 0 for no.
+        label. If queries have several labels, each row is about one label of one query; the value
+        of the row is 1 if the query has this label, and 0 if not.
         """
         if isinstance(rows, slice):
             ids, labels, codes = self.ids[rows], self.labels[rows], self.source_codes[rows]
@@ -153,8 +153,8 @@ class Labels(Result):
     def by_query(self) -> NDArray[np.int8]:
         """The decision on each label of a query with several labels, [queries, labels].
 
-        A decision is 1 for yes, 0 for no, and -1 for none. ParameterError is raised if a query has
-        one label.
+        A decision is 1 for yes, 0 for no, and -1 if the label was not answered or not asked.
+        ParameterError is raised if a query has one label.
         """
         if self.label_set is None:
             raise ParameterError(
@@ -183,7 +183,10 @@ class Labels(Result):
         return {self.id_column: self.ids, **texts}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return how many rows were asked, how many labels each source gave, and the parameters."""
+        """Return how many rows were asked, how many labels each source gave, and the metadata.
+
+        The metadata are the public parameters of the mechanism, and the names of the classes.
+        """
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         counted = {"queries": self.asked, **dict(zip(SOURCES, counts, strict=True))}
@@ -223,11 +226,11 @@ class Labels(Result):
         return frame
 
     def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
-        """Write labels in the format of the suffix of `path`; .json is no format of labels."""
+        """Write the labels in the format that the suffix of `path` names; .json is an error."""
         write_labels([self], file, LabelFormat.from_path(os.fspath(path)), rows=len(self))
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files with the name `path` may be replaced by labels with `force`."""
+        """Return a function that says whether `force` may replace a file: it must have labels."""
         return labels_in(LabelFormat.from_path(path))
 
     @property
@@ -242,11 +245,15 @@ class Labels(Result):
         return f"{labelled} of {self.asked} {rows_of(self.label_set)} labelled{others}"
 
     def batch(self, *, lists: bool) -> pa.RecordBatch:
-        """Return the rows in Arrow; the key `pate` of the schema has metadata and class names.
+        """Return the rows as an Arrow record batch.
+
+        The metadata of its schema contain, under the key `pate`, the public parameters of the
+        mechanism and the names of the classes.
 
         Args:
-            lists: what a row is if queries have several labels. True: a query with lists of its
-                labels. False: a query and one of its labels.
+            lists: matters only if queries have several labels. If it is True, a row is a query with
+                the list of its labels and the list of its unanswered labels. If it is False, a row
+                is about one label of one query.
         """
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]
@@ -318,7 +325,7 @@ def check_id_column(name: str) -> None:
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:
-    """Return for each query the list of its chosen labels, given [queries, labels]."""
+    """Return a list per query: titles of the labels where `chosen`, [queries, labels], is True."""
     ends = np.cumsum([0, *np.count_nonzero(chosen, axis=1)], dtype=np.int32)
     each = titles.take(column_of(np.nonzero(chosen)[1]))
     kind = pa.list_(pa.field("item", titles.type, nullable=False))

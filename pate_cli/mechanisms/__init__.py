@@ -48,7 +48,7 @@ RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
 class MechanismChoice:
     """The name of a mechanism and some of its parameters; all other parameters have defaults.
 
-    Default values are proportional to the number of teachers.
+    Default values depend on the number of teachers.
 
     Attributes:
         name: the name of the mechanism.
@@ -91,8 +91,8 @@ class MechanismChoice:
     ) -> Mechanism:
         """Return the mechanism for a run with these numbers of teachers, classes and queries.
 
-        Default values are proportional to `voters`, the number of teachers who vote on a query; by
-        default all teachers vote.
+        The default values of parameters that are not given depend on `voters`, the number of
+        teachers who vote on a query. If `voters` is None, all teachers vote on every query.
 
         Raises:
             ParameterError: a number is out of range.
@@ -111,26 +111,29 @@ class MechanismChoice:
         )
 
     def check(self) -> None:
-        """Raise ParameterError if a parameter is out of range whatever the vote file is."""
+        """Raise ParameterError if a given parameter is out of range for every vote file."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
-        """Return the choice after `read` has read its student's predictions, if they are given."""
+        """Return the choice with `read(predictions)` in place of the student's predictions.
+
+        If no predictions are given, the choice does not change.
+        """
         if "predictions" not in self.given:
             return self
         return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
 
     @property
     def complete(self) -> bool:
-        """Return whether all inputs without a default are given."""
+        """Return whether every parameter that the mechanism requires is given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Return the names of parameters that are not given and that the public rule may choose.
+        """Return the names of missing parameters that pate can choose if a run has a tested target.
 
-        If a run has a tested target, a public rule chooses the threshold and the noise of
-        `confident`, and the noise of `gnmax`.
+        pate then chooses the threshold and the noise of `confident`, and the noise of `gnmax`, by a
+        public rule.
         """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)
@@ -153,7 +156,7 @@ class MechanismChoice:
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
     def takes(self, classes: int) -> bool:
-        """Return whether the mechanism can run with this many classes and the given inputs.
+        """Return whether the mechanism can run with this many classes and the given parameters.
 
         The result is False for a mechanism that needs no list of classes.
         """
@@ -161,13 +164,16 @@ class MechanismChoice:
         return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
-        """Return the choice with this limit on refusals, if the mechanism limits refusals."""
+        """Return the choice with this value of the parameter `refusals`, if the mechanism has it.
+
+        `refusals` is the number of unanswered queries after which the mechanism stops.
+        """
         if "refusals" not in mechanism_class(self.name).options():
             return self
         return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
-        """Return a choice of another mechanism, with those given parameters that it also has."""
+        """Return a choice of the mechanism `name`; it keeps given parameters that `name` has."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
         weight = self.prior_weight if mechanism_class(name).takes_prior else 0
@@ -175,7 +181,7 @@ class MechanismChoice:
 
 
 def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism with these parameters, a result of `Mechanism.parameters`.
+    """Build a mechanism from a dictionary of its parameters, as `Mechanism.parameters` returns it.
 
     Raises:
         LedgerError: the name is unknown, a field is missing or unknown, or a number is out of
@@ -205,5 +211,5 @@ def _built(parameters: Mapping[str, Any], among: type[_Kind]) -> _Kind:
         return kind(**fields)
     except (TypeError, ValueError, OverflowError, ParameterError) as error:
         raise LedgerError(
-            f"the parameters of mechanism {name!r} do not belong together: {error}"
+            f"mechanism {name!r} cannot be built from its stored parameters: {error}"
         ) from None

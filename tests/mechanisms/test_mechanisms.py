@@ -70,12 +70,12 @@ def test_weights_are_kept_exactly():
         ({"name": "lasso"}, "unknown mechanism 'lasso'; this tool knows "),
         ({"name": None}, "unknown mechanism None; this tool knows "),
         ({"name": ["gnmax"]}, "unknown mechanism ['gnmax']; this tool knows "),
-        ({"extra": 1}, "the parameters of mechanism 'gnmax' do not belong together: "),
+        ({"extra": 1}, "mechanism 'gnmax' cannot be built from its stored parameters: "),
         (
             {"teachers": 0},
-            "the parameters of mechanism 'gnmax' do not belong together: `teachers` must be a ",
+            "mechanism 'gnmax' cannot be built from its stored parameters: `teachers` must be a ",
         ),
-        ({"sigma2": None}, "the parameters of mechanism 'gnmax' do not belong together: "),
+        ({"sigma2": None}, "mechanism 'gnmax' cannot be built from its stored parameters: "),
     ],
     ids=str,
 )

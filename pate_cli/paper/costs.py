@@ -11,10 +11,12 @@ the 2017 paper serves only to repeat published figures.
 **The noisy threshold check** lets a query be answered if its score plus N(0, σ1²) is at least T.
 The score is the largest count (Algorithm 1), or max_j(n_j − τ p_j) with the probabilities p_j of a
 student (Algorithm 2). One teacher changes the score by at most 1. So the check is
-(λ, λ/(2σ1²))-RDP. GNMax with two classes and noise √2·σ1 is (λ, λ/(2σ1²))-RDP, too.
+(λ, λ/(2σ1²))-RDP, and the code applies Theorem 6 to the check as to GNMax with noise √2·σ1, which
+is also (λ, λ/(2σ1²))-RDP.
 
-**The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity. The
-cost of the GNSS release by Theorem 23 is wrong, because Theorem 23 is false for most β.
+**The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity.
+Theorem 23 claims an RDP cost for this release, but Theorem 23 is false for many λ, β and σ. So
+the claimed cost is no bound.
 """
 
 from __future__ import annotations
@@ -56,13 +58,14 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
-    The theorem is false if λβ is larger than about ¼. The proof of Theorem 23 divides by 2 s²,
-    where s² may be as small as (1 − 2λβ)·SS². The proof of Theorem 23 drops the factor 1 − 2λβ as
-    if it were at least ½. The exact worst-case divergence (`accounting.sensitivity`) is
-    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1). The exact divergence is
-    infinite for w ≤ 0. For many smaller λβ the exact divergence is larger than the cost that
-    Theorem 23 claims. Every row of Table 2 has λβ ≥ 0.39. For MNIST (β = .0329, σ = 6.23, λ = 14)
-    the paper prints 0.518, but the divergence is 1.607.
+    Theorem 23 is false for many λ and σ if λβ is larger than about ¼. The noise of two neighbouring
+    vote files has two variances, and the proof of Theorem 23 divides by a combination of both. This
+    combination may be as small as 1 − 2λβ times the larger variance. The proof replaces 1 − 2λβ by
+    ½, which is allowed only for λβ ≤ ¼. The exact worst-case RDP cost (`accounting.sensitivity`) is
+    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1) if this w is positive, and
+    infinite otherwise. Every row of Table 2 has λβ ≥ 0.39. For the row of MNIST in Table 2
+    (β = .0329, σ = 6.23, λ = 14) Theorem 23 claims the RDP cost 0.518, but the exact worst-case RDP
+    cost is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
@@ -74,8 +77,8 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
     """
     if not 2.0 * order * beta < 1.0:
         raise ParameterError(
-            f"the published GNSS theorem needs 1 < order < 1/(2 beta) = {0.5 / beta:.6g}"
-            f" (beta < {0.5 / order:.6g} at this order), got order {order:g} with beta {beta:g}"
+            f"Theorem 23 needs 1 < order < 1/(2 beta) = {0.5 / beta:.6g}, but got order {order:g} "
+            f"with beta {beta:g}; use a beta below {0.5 / order:.6g}, or a smaller order"
         )
     noise = order * math.exp(2.0 * beta) / sigma**2
     return noise + (beta * order - 0.5 * math.log1p(-2.0 * order * beta)) / (order - 1.0)
@@ -268,13 +271,17 @@ def threshold_local_sensitivity(
     the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
     |u' − u| ≤ 1. The local sensitivity never decreases as d grows, as Theorem 24 requires.
 
-    If all scores are whole numbers from 0 to the number of teachers, they are largest counts. For
-    largest counts, u and u' are whole numbers from 0 to the number of teachers, too. Scores from
-    which the probabilities of a student were subtracted are real numbers. For real scores, f is
-    computed only at distances from T that are multiples of 1/64 vote. Between two neighbouring
-    multiples, f is bounded by its values at both multiples. So for real scores the result may be
-    larger than the exact local sensitivity. The result for real scores is at most the largest
-    |f(u') − f(u)| with |u − v| ≤ d + 1/32 and |u' − u| ≤ 1 + 1/32.
+    The function has two cases. If all scores are whole numbers from 0 to the number of teachers,
+    the function treats them as largest counts (Algorithm 1). In this case the scores u and u' above
+    are also whole numbers from 0 to the number of teachers.
+
+    Otherwise the scores v, u and u' may be any numbers, also fractions: Algorithm 2 subtracts
+    probabilities of a student from the counts. The function then computes the RDP cost f(u) only
+    for scores u whose distance from T is a multiple of 1/64 vote. A score u whose distance from T
+    lies between two multiples has a cost f(u) between the costs at these two multiples. So in this
+    case the result may be larger than the exact local sensitivity. For each query, the result is
+    then at most the largest |f(u') − f(u)| over all scores u and u' with
+    |u − v| ≤ d + 1/32 and |u' − u| ≤ 1 + 1/32.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -288,7 +295,8 @@ def threshold_local_sensitivity(
         the votes.
 
     Raises:
-        ParameterError: real scores are more than a million votes from the threshold.
+        ParameterError: not all scores are whole numbers from 0 to the number of teachers, and a
+            score is too far (over a million votes) from the threshold.
     """
     scores = np.asarray(scores, dtype=np.float64)
     if not ((scores == np.floor(scores)) & (scores >= 0) & (scores <= teachers)).all():
@@ -302,11 +310,12 @@ def threshold_local_sensitivity(
 
 
 def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Floats:
-    """Return the local sensitivity of the check for real scores, by distance, [teachers], nats.
+    """Return the local sensitivity of the threshold check by distance, for fractional scores, nats.
 
-    The cost f depends on x = |u − T| and does not rise with x (condition C5). Cell k holds the x
-    from k/64 to (k + 1)/64. If one teacher changes its vote, x goes from cell k to a cell between
-    k − 64 and k + 64.
+    The RDP cost of the check depends only on the distance x = |score − T|, and does not rise as x
+    grows (condition C5 of the 2018 paper). The code divides the possible x into cells: cell k holds
+    the x from k/64 to (k + 1)/64. If one teacher changes its vote, x changes by at most 1. So x
+    goes from cell k to one of the cells k − 64 … k + 64.
 
     Args:
         beyond: the score v minus the threshold T, of each query, in votes.
@@ -333,14 +342,17 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
 
 
 def _spread(steepest: Floats, place: Ints, teachers: int, stride: int = 1) -> Floats:
-    """Return Σ over queries of max(steepest[place − d·stride … place + d·stride]), for every d.
+    """Return the local sensitivity of all queries together, by distance d = 0 … teachers − 1.
+
+    At distance d a query whose score is in cell p counts with the largest value of `steepest` in
+    the cells p − d·stride … p + d·stride. The result is the sum over queries.
 
     Args:
-        steepest: the local sensitivity in each cell, [cells]; a cell is one whole score, or an
-            interval of scores.
+        steepest: the local sensitivity at distance 0 of a query whose score is in this cell,
+            [cells]. A cell holds a single whole-number score, or an interval of scores.
         place: the cell of the score of each query, [queries].
-        teachers: the number of distances d.
-        stride: how many cells one vote has.
+        teachers: the number of teachers, which is also the number of distances.
+        stride: the number of cells by which one changed vote may move a score.
     """
     # window[k]: the maximum over cells k … k + stride − 1.
     padded = np.concatenate([steepest, np.zeros(stride)])

@@ -63,11 +63,12 @@ def confident_steps(
 def expected_local_sensitivity(
     counts: Counts, scores: Floats, noise: Mapping[str, float], *, order: float, teachers: int
 ) -> Floats:
-    """Return the local sensitivity of a Confident run by distance, as Table 2 computes it.
+    """Return the local sensitivity of the expected RDP cost of a Confident-GNMax run, by distance.
 
-    By Theorem 24 the sensitivity at distance d is a sum over queries of max{LS̃ : distance ≤ d}.
-    The local sensitivity of a query has two terms: the sensitivity of the threshold check, and the
-    sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
+    The function computes what Table 2 of the paper uses. By Theorem 24 the result at distance d is
+    a sum over queries: each query counts with its largest local sensitivity at the distances up to
+    d. The local sensitivity of a query has two terms: the sensitivity of the threshold check, and
+    the sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
     probability of an answer as fixed, although it also depends on the votes. So the result of this
     function is an expectation and not a bound.
 
@@ -140,13 +141,16 @@ class PublishedRelease:
 def sanitized(
     epsilon: float, curves: Sequence[Floats], noise: ReleaseNoise, *, exact: bool
 ) -> PublishedRelease:
-    """Return the release ε + Σ_runs SS_β·N(0, σ_SS²) + the cost of the draws.
+    """Return mean and standard deviation of the sanitized ε, which is published in place of ε.
+
+    The sanitized ε is ε + Σ_runs SS_β·N(0, σ_SS²), plus the RDP cost of publishing it.
 
     Args:
-        epsilon: the expected ε of the labels at the order, nats.
+        epsilon: the expected ε of the labels, computed at the order λ of `noise` only, nats.
         curves: the local sensitivity of each run by distance, nats.
         noise: the order λ, and β and σ_SS of each run; λβ < ½ unless `exact`.
-        exact: whether a draw costs its exact divergence; if not, it costs what Theorem 23 claims.
+        exact: how the RDP cost of the noise N(0, σ_SS²) is computed. True: the exact worst-case
+            RDP cost. False: the RDP cost that Theorem 23 claims, as in the paper; it is no bound.
     """
     each = zip(curves, noise.betas, strict=True)
     smooth = tuple(smooth_sensitivity(curve, beta=beta) for curve, beta in each)
@@ -174,7 +178,7 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
 
 
 def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
-    """Return the parameters that the paper prints, but unrounded, by the paper's own rule.
+    """Return the printed β and σ_SS of each run with more digits, computed by `by_the_rule`.
 
     If the rule of the paper gives a σ_SS that does not round to the printed σ_SS, the result has
     the printed σ_SS.
@@ -189,9 +193,9 @@ def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
 def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseNoise:
     """Return β and σ_SS of one run as the paper chooses them, after looking at the votes.
 
-    The function tries every multiple of 0.01/λ below 1/(2λ) as β, each with its best σ_SS. The
-    function returns the β and σ_SS with the smallest mean plus two standard deviations of the
-    released ε.
+    The function tries every multiple of 0.01/λ below 1/(2λ) as β, each with the σ_SS that
+    `by_the_rule` computes for this β. The function returns the β and σ_SS with
+    the smallest mean plus two standard deviations of the released ε.
     """
 
     def published(noise: ReleaseNoise) -> float:

@@ -35,10 +35,10 @@ class RoundOfRow:
     Attributes:
         votes: the name of the vote file.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty if the paper
-            does not state them. For sample votes, threshold and noise are multiples of the number
-            of teachers.
-        queries: how many of the first rows are asked; None for all rows. Sample votes may have
-            fewer rows than `queries`.
+            does not state them. If `sample` is true, these values are not in votes, but are
+            multiples of the number of teachers.
+        queries: how many of the first rows are asked; None for all rows. If `sample` is true, the
+            vote file may have fewer rows than `queries`.
         student: the name of the file of a student's predictions; None if there is no student.
         sample: whether the votes are sample votes, and not those of the paper.
     """
@@ -72,9 +72,12 @@ class TableRow:
         aggregator: the name of the aggregator in the paper.
         rounds: the runs of the row, whose costs are composed.
         delta: δ.
-        answered: the number of answers that Table 1 prints; None in Table 2 and for samples.
-        epsilon: the ε that Table 1 prints; None in Table 2 and for samples.
-        release: the figures that Table 2 prints; None in Table 1 and for samples.
+        answered: the number of answers that Table 1 prints; None in rows of Table 2, and in rows
+            for votes that are not the authors'.
+        epsilon: the ε that Table 1 prints; None in rows of Table 2, and in rows for votes that are
+            not the authors'.
+        release: the figures that Table 2 prints; None in rows of Table 1, and in rows for votes
+            that are not the authors'.
         note: a remark about the printed figures.
     """
 
@@ -102,7 +105,7 @@ class TableRow:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of all vote files and prediction files that the row needs."""
+        """Return the names of all vote files and files of student predictions in this row."""
         names = [name for each in self.rounds for name in (each.votes, each.student) if name]
         return tuple(dict.fromkeys(names))
 
@@ -133,7 +136,7 @@ def printed_tables() -> PrintedTables:
 
 
 def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
-    """Return rows of Table 1 and of Table 2 for sample votes.
+    """Return rows like those of Tables 1 and 2 for vote files that are not the authors'.
 
     The threshold and the noise are the multiples of the number of teachers that the paper uses for
     MNIST.

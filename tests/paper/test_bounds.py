@@ -88,5 +88,5 @@ def test_conversion_is_the_classical_one():
 
 
 def test_gnss_domain_is_named():
-    with pytest.raises(ParameterError, match=r"order < 1/\(2 beta\) = 10 .*got order 10 with beta"):
+    with pytest.raises(ParameterError, match=r"order < 1/\(2 beta\) = 10,.*got order 10 with beta"):
         published_gnss_rdp(beta=0.05, sigma=3.0, order=10)

@@ -6,11 +6,12 @@ Abadi, Erlingsson, Goodfellow and Talwar (ICLR 2017, arXiv:1610.05755); the func
 Erlingsson (ICLR 2018, arXiv:1802.08908). Theorems, propositions, algorithms and conditions are
 numbered as in the 2018 paper.
 
-No number of this package is a bound that may be published. The costs of 2018 are expectations over
-the threshold check of the aggregator, which are smaller than a Rényi divergence. Theorem 23 of 2018
-is false for most β. The bound of 2017 is true in one direction of the divergence only. The
-docstrings name the errors of the papers. Costs are in nats and have the shape [orders,
-queries]. Votes are whole numbers, which are checked when they are read.
+No number of this package is a bound that may be published. The 2018 paper takes the expectation of
+the RDP cost of a query over the outcomes of the aggregator's threshold check. Such an expected cost
+is smaller than the Rényi divergence. Theorem 23 of 2018 is false for most β. The bound of 2017 is
+true in one direction of the divergence only. The docstrings name the errors of the papers. Costs
+are in nats and have the shape [orders, queries]. Votes are whole numbers, which are checked when
+they are read.
 
 `python -m pate_cli.paper table1|table2` computes and prints a table. `python -m pate_cli.paper
 votes` downloads the votes of the authors. The figures that the papers print are data

@@ -19,7 +19,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments, and return its exit code."""
+    """Run `python -m pate_cli.paper` with these arguments, and return its exit code."""
     options = _options(arguments)
     try:
         if options.target == "votes":

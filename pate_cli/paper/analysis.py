@@ -1,9 +1,10 @@
 """The analysis of the papers, which a caller may choose for comparison. Its ε is never a bound.
 
 Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
-inequality the expectations are smaller than a Rényi divergence. All costs are sums over queries, so
-the costs of batches can be added. Code that computes true bounds does not import this package. The
-functions of pate import this module only if the caller asks for `analysis` paper.
+inequality such an expected cost is smaller than the Rényi divergence, so it is no upper bound on
+the RDP cost. All costs are sums over queries, so the costs of batches can be added. Code that
+computes true bounds does not import this package. The functions of pate import this module only if
+the caller asks for `analysis` paper.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ Kept: TypeAlias = tuple[float, Floats]
 
 @dataclass(frozen=True)
 class PublishedPlan(ReleasePlan):
-    """The plan of a sanitized release whose RDP cost is converted to ε as in the paper.
+    """The public parameters of a sanitized ε, for which RDP costs are converted as in the paper.
 
-    Nobody has proved that the sensitivity of the paper is as smooth as the paper claims. So an ε
-    that is drawn by this plan is no bound. The cost of the draw itself is the true cost. The cost
-    that Theorem 23 claims is not used, because Theorem 23 is false for most β.
+    The paper claims that its smooth sensitivity changes by a factor of at most e^β between
+    neighbouring vote files, but pate has no proof of this claim. So a sanitized ε with this plan is
+    not a bound on the privacy loss. The RDP cost of drawing the sanitized ε is the true one, as in
+    `ReleasePlan`. The cost that Theorem 23 claims is not used, because Theorem 23 is false for most
+    β.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER
@@ -56,7 +59,7 @@ class PublishedPlan(ReleasePlan):
 
     @property
     def claimed_rdp(self) -> float:
-        """The RDP cost of the draw by Theorem 23, nats; it is not a bound."""
+        """The RDP cost of drawing the sanitized ε as Theorem 23 claims it, nats; no upper bound."""
         return published_gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
 
     def conversion(self, delta: float) -> float:
@@ -69,7 +72,10 @@ def _noise(mechanism: Any) -> dict[str, float]:
 
 
 def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    """Return the expected RDP costs of the steps of each query, [orders, queries] each, nats.
+    """Return the expected RDP cost of each query, by step: "threshold" and "argmax", in nats.
+
+    The step "threshold" is the threshold check. A mechanism without the check has only the step
+    "argmax". The costs of a step have the shape [orders, queries].
 
     Raises:
         UsageError: the papers do not cover the mechanism.
@@ -87,7 +93,10 @@ def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
 
 
 def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
-    """Return the expected local sensitivity by distance, [votes on a query], nats."""
+    """Return the expected local sensitivity at each distance from the votes, in nats.
+
+    The distances are 0, 1, 2, … τ − 1, where τ is the largest number of votes on a query.
+    """
     teachers = mechanism.most_votes
     if mechanism.name == MechanismName.GNMAX:
         alike = np.ones(len(counts))
@@ -161,7 +170,8 @@ class PublishedAccount(LedgerAccount):
 
         Raises:
             UsageError: the paper has no smooth sensitivity for this run.
-            ValidityError: condition C5 or C6 is not met at the order of the plan.
+            ValidityError: condition C5 or C6 of the 2018 paper, Appendix B.2, is not met at the
+                order of the plan.
         """
         super().__init__(mechanism, plan)
         if mechanism.name not in _SMOOTH:
@@ -183,7 +193,11 @@ class PublishedAccount(LedgerAccount):
 
     @property
     def keep(self) -> Callable[[Mechanism, Histograms], Kept]:
-        """Return a function from a batch to its expected cost and local sensitivity by distance."""
+        """Return the function whose result for a batch is passed to `add`.
+
+        The result is the expected RDP cost of the batch, and the local sensitivity of this cost at
+        each distance from the votes.
+        """
         return _Charge(self._plan.order)
 
     def add(self, kept: Kept) -> None:
@@ -195,7 +209,8 @@ class PublishedAccount(LedgerAccount):
     def price(self) -> Price:
         """Return the expected cost and the local sensitivity of all batches so far.
 
-        The sensitivity at the last distance is the largest.
+        The local sensitivity does not fall with the distance d from the votes. So the local
+        sensitivity at the largest d is the ceiling of the result.
         """
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
@@ -215,7 +230,7 @@ class PublishedAnalysis:
         return PublishedPlan(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:
-        """Return an account for a run; the errors are those of `PublishedAccount`."""
+        """Return an account for a run; it raises the same exceptions as `PublishedAccount`."""
         return PublishedAccount(mechanism, self.plan(plan))
 
     def sensitivity(
@@ -226,13 +241,13 @@ class PublishedAnalysis:
         Args:
             votes: the rows that are asked.
             mechanism: the aggregator.
-            plan: a plan with the order and β. The conversion of the paper to ε replaces the
-                conversion of this plan.
+            plan: the order and β of the smooth sensitivity are those of this plan. RDP costs are
+                converted to ε as in the paper, not as in this plan.
             queries: the number of queries.
 
         Raises:
             UsageError: the paper has no smooth sensitivity for this run.
-            ValidityError: condition C5 or C6 is not met.
+            ValidityError: condition C5 or C6 of the 2018 paper, Appendix B.2, is not met.
         """
         own = self.plan(plan)
         account = PublishedAccount(mechanism, own)

@@ -4,9 +4,9 @@ In this module q is an upper bound on the probability that GNMax misses the plur
 the RDP cost of an answer. The local sensitivity LS̃ is how far one teacher can change β.
 
 **How far one teacher changes q** (`Plateau`, Algorithm 3). If one teacher changes its vote, q stays
-between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the margin. Then B_U and B_L
-shift z by √2/σ: since ½ erfc(x) = Φ(−√2 x), the paper's
-(m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
+between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the margin. B_L(q) has the
+margin z − √2/σ. B_U(q) has the margin z + √2/σ, but is at most 1. The paper writes B_U and B_L as
+(m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ). This is (m−1)·Φ(z ± √2/σ), because ½ erfc(x) = Φ(−√2 x).
 
 **Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. C5 and C6 are
 checked numerically, as in the paper (B.4.2). The derivatives of β(q) on [0, q0] and of
@@ -15,16 +15,19 @@ B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and B_U(q0) < 
 inequalities q0 ≤ ½ and B_U(q0) < 1.
 
 **Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a
-row, for every row and every d. The code does not try one distance after the other. A bisection over
-d finds where q of a row enters and leaves the range in which LS̃ varies. Costs are computed only
-for pairs of a row and a distance at which LS̃ varies. For all other pairs of a row and a distance,
-LS̃ is 0 or at its plateau. The worst d moves lead to the histograms n* and n** of Proposition 19,
-whose q has a closed form.
+row, for every row and every d. At the smallest distances d, LS̃ of a row is 0. At larger distances
+it changes with d. At the largest distances it stays at its plateau. One or two of these three
+ranges of d may be empty. A bisection over d finds where each range begins. RDP costs are computed
+only at the distances at which LS̃ changes with d. Of all histograms that d moves of votes can make,
+n* of Proposition 19 has the largest q, and n** of Proposition 19 has the smallest q. `Runs.closer`
+and `Runs.apart` state for which d this is true. For n* and for n**, q has a closed form.
 
-The class `Runs` computes q of n* and n** for many rows at once. `Runs` stores for each row the
-count of the winner, and the distinct counts of the other classes with the number of classes that
-have each count. So a row with many empty classes needs little memory. Taking d votes one by one,
-each from the class that is the runner-up at this moment, is computed in a single step.
+For many rows at once, the class `Runs` computes the largest q (`closer`) and the smallest q
+(`apart`) that d moves of votes can reach. `Runs` stores for each row the count of the winner, and
+the distinct counts of the other classes with the number of classes that have each count. Equal
+counts are stored once, so a row with many empty classes needs little memory. The smallest q is
+reached if d votes go to the winner one after the other, each from the class that is the runner-up
+at that moment. The code computes the counts after these d moves in a single step.
 """
 
 from __future__ import annotations
@@ -106,7 +109,7 @@ class Plateau:
         return rdp_of_log_q(log_q, sigma=self.sigma, orders=self.order)[0]
 
     def rise(self, log_q: Floats) -> Floats:
-        """Return how far β changes if q changes to B_U(q) or to B_L(q), [queries], nats."""
+        """Return the larger of β(B_U(q)) − β(q) and β(q) − β(B_L(q)), [queries], nats."""
         middle = self.rdp(log_q)
         up, down = self.rdp(self.above(log_q)) - middle, middle - self.rdp(self.below(log_q))
         return np.maximum(up, down)
@@ -234,7 +237,7 @@ def require_conditions(*, sigma: float, classes: int, order: float) -> None:
     if not verdict.holds:
         raise ValidityError(
             f"smooth sensitivity is not valid at order {order:g} with sigma {sigma:g} and"
-            f" {classes} classes: {verdict.reason}"
+            f" {classes} classes: {verdict.reason}; try another order or sigma"
         )
 
 
@@ -289,7 +292,10 @@ _CHECKS: Final = {
 
 
 def _beyond(shape: Plateau) -> float:
-    """Return how far beyond √log(1/q0) the checks search; for larger √log(1/q), β is almost 0."""
+    """Return the length of the interval of √log(1/q) that the checks of C5 and C6 search.
+
+    The interval begins at q0 (C5) or at q1 (C6). At the smaller q beyond its end, β is almost 0.
+    """
     return (shape.order + 1.0) / shape.sigma + 40.0
 
 
@@ -297,9 +303,12 @@ def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
     """Return the log of the absolute value, and the sign, of (λ − 1)·dβ/dq at each q.
 
     Here β is the bound of Theorem 6. The numbers μ1 and μ2 of Theorem 6 minimise the terms in which
-    they stand (Proposition 10), so they count as constants in the derivative. With r = √log(1/q),
-    J = (1−q)^λ/(1−x)^{λ−1} + q B^{λ−1}, log x = −(r − 1/σ)²:
-        dJ/dlog q = first·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)) + second·(1 − (λ−1)/μ2).
+    they stand (Proposition 10), so they count as constants in the derivative.
+
+    Theorem 6 has two terms: β = log(J1 + J2)/(λ − 1), with J1 = (1−q)·A^{λ−1} and J2 = q·B^{λ−1}.
+    Let r = √log(1/q) and log x = −(r − 1/σ)². Then A = (1−q)/(1−x), and the derivatives are:
+        dJ1/dlog q = J1·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)),
+        dJ2/dlog q = J2·(1 − (λ−1)/μ2).
     """
     order, sigma = shape.order, shape.sigma
     root = np.sqrt(-log_q)
@@ -372,11 +381,13 @@ class Runs:
 
     Attributes:
         winner: the largest count, [rows].
-        others: the distinct counts of the other classes, descending, [rows, runs].
+        others: the distinct counts of all classes but the winner, descending, [rows, runs].
         sizes: how many classes have each of the counts in `others`, [rows, runs].
-        spent: for each run, how many votes must be removed until all classes of this run and of the
-            runs before it have the count of the next run, [rows, runs].
-        log_tail: log Φ(−g/(√2 σ)) for every whole gap g, [gaps].
+        spent: for each run, how many votes must leave the classes of this run and of all runs with
+            larger counts, until each of these classes has the count of the next run (0 votes if
+            this run is the last one), [rows, runs].
+        log_tail: log Φ(−g/(√2 σ)) for g = 0, 1, 2, …; here g is the gap between the count of the
+            winner and the count of another class.
         cap: log(1 − 1/m), the largest possible log q.
     """
 
@@ -391,7 +402,7 @@ class Runs:
     def of(cls, histograms: Counts, *, sigma: float, moves: int) -> Runs:
         """Return histograms of whole votes, [rows, classes], as runs of equal counts.
 
-        The result is for up to `moves` moves of votes.
+        In later calls of `closer` and `apart`, at most `moves` votes of a row may be moved.
         """
         ordered = -np.sort(-histograms, axis=1)
         winner, rest = ordered[:, 0], ordered[:, 1:]
@@ -418,10 +429,10 @@ class Runs:
         return np.asarray((self.others * self.sizes).sum(axis=1))
 
     def closer(self, rows: Ints, moves: Ints) -> Floats:
-        """Return log q after `moves` votes have gone from the winner to the runner-up, [rows].
+        """Return log q of each row after `moves` votes went from its winner to its runner-up.
 
-        This histogram is n* of Proposition 19.1. No histogram within `moves` moves of votes has a
-        larger q, if 2·moves ≤ n(1) − n(2).
+        This histogram is n* of Proposition 19.1. If 2·moves ≤ n(1) − n(2), q of n* is the largest q
+        of all histograms that can be made from the row by moving at most `moves` votes.
         """
         gaps = np.abs(self.winner[rows, np.newaxis] - self.others[rows] - moves[:, np.newaxis])
         sizes = self.sizes[rows]
@@ -432,12 +443,12 @@ class Runs:
         )
 
     def apart(self, rows: Ints, moves: Ints) -> Floats:
-        """Return log q after `moves` votes have gone from the runner-up to the winner, [rows].
+        """Return log q of each row after `moves` votes went from its runner-up to its winner.
 
-        The runner-up is the largest of the other classes at each move. The result is the histogram
-        n** of Proposition 19.2. No histogram within `moves` moves of votes has a smaller q, if
-        moves ≤ Σ_{i≥2} n(i). In n** the classes that have lost votes have equal counts, or counts
-        that differ by one vote.
+        The runner-up is the largest of the other classes at each move. The histogram after these
+        moves is n** of Proposition 19.2. If moves ≤ Σ_{i≥2} n(i), q of n** is the smallest q of all
+        histograms that can be made from the row by moving at most `moves` votes. After the moves,
+        the classes that have lost votes have equal counts, or counts that differ by one vote.
         """
         others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
         # All runs up to the first one that needs more votes than there are moves are reduced.
@@ -473,17 +484,17 @@ def gnmax_local_sensitivity(
 
     The sum at distance d is Σ_queries weight · max{LS̃(n') : distance of n and n' ≤ d}, where n is
     the histogram of a query (Theorems 20 and 24). If all votes of the losing classes have been
-    moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. The
-    figures that the paper prints were also computed with the plateau. Lines 19–22 of Algorithm 4
-    use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. The sum is a β-smooth upper
-    bound with the plateau, and also with this smaller number.
+    moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. For the
+    figures that the paper prints, its authors also used the plateau at these distances. Lines 19–22
+    of Algorithm 4 use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. The plateau
+    and this smaller number both give a β-smooth upper bound.
 
     Args:
         counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
         sigma: the standard deviation σ of the noise of GNMax, in votes, from 0.1 to 1e9.
         order: Rényi order λ > 1.
         teachers: the number of teachers; the distances are 0 … teachers − 1.
-        weights: the factor of each query, at least 0, [queries].
+        weights: the number by which LS̃ of each query is multiplied, at least 0, [queries].
 
     Returns:
         The local sensitivity by distance, [teachers], nats, non-decreasing. SECRET: it depends on
@@ -515,11 +526,12 @@ def gnmax_local_sensitivity(
 
 
 def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Return the distances at which LS̃ of each row varies.
+    """Return the distances at which LS̃ of each row is neither 0 nor at its plateau.
 
     Returns:
-        Three arrays, [rows] each: whether q must rise to reach the plateau of LS̃; the first
-        distance at which LS̃ is not 0; and the first distance at which LS̃ is at its plateau.
+        Three arrays with one element for each row: whether q of the row is below q1, so that LS̃
+        reaches its plateau when q rises; the first distance at which LS̃ is not 0; and the first
+        distance at which LS̃ is at its plateau.
     """
     everyone = np.arange(runs.winner.size)
     start, stop = np.zeros((2, everyone.size), dtype=np.int64)
@@ -546,11 +558,12 @@ def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]
 
 
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
-    """Return the first distance from 0 to last[row] that meets a condition, else last[row] + 1.
+    """Return for each row the first distance, from 0 to last[row], at which `holds` is true.
 
-    If a distance meets the condition, all larger distances must meet the condition, too, because
-    the search is a bisection. A condition that q is above a limit, or that q is below a limit, can
-    be used, because q rises or falls with the distance (Proposition 19).
+    If `holds` is true at none of these distances, the result is last[row] + 1. If a distance meets
+    the condition, all larger distances must meet the condition, too, because the search is a
+    bisection. By Proposition 19, q of n* never falls and q of n** never rises as the distance
+    grows. So "q of n* is above a limit" and "q of n** is below a limit" are such conditions.
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1
@@ -563,7 +576,7 @@ def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: I
 
 
 def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield all pairs of a row and a distance at which LS̃ of the row varies, block by block.
+    """Yield all pairs of a row and a distance d with start[row] ≤ d < stop[row], block by block.
 
     A block is two arrays of equal length (rows, distances).
     """

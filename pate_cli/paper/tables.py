@@ -81,7 +81,7 @@ def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: in
 
     Args:
         row: a row of a table of the paper, or of the table of the sample votes.
-        folder: the folder of the files.
+        folder: the folder that has the files of votes and of student predictions.
         compute: computes the result if all files can be read.
         blank: if the row cannot be computed, how many of its columns are left empty.
     """

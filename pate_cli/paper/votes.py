@@ -1,9 +1,10 @@
 """The vote files of the authors: how they are downloaded, verified and read.
 
 All files are verified before the first one is written. The paths in the archive do not decide where
-files are written. The code reads the regular files whose names, without their folders, are expected
-names. The code reads at most a limited number of bytes into memory. A file whose digest is right is
-written to its expected name.
+files are written. From the archive, the code reads only regular files that have the name of a file
+of the authors, in any folder. `fetch_votes` refuses an archive of more than `most` bytes, and an
+archive whose files of the authors have more than `most` bytes together. A file whose digest is
+right is written to its expected name.
 """
 
 from __future__ import annotations
@@ -44,19 +45,27 @@ def fetch_votes(url: str, into: Path, expected: Mapping[str, str], most: int = 1
         most: the largest number of bytes to download, and the largest number to unpack.
 
     Raises:
-        VoteError: the archive cannot be downloaded, is damaged, or has other files.
-        OutputError: the folder cannot be written, or a different file has an expected name.
+        VoteError: the archive cannot be downloaded, is damaged or too large, lacks an expected
+            file, or has a file with a wrong sha256.
+        OutputError: the folder cannot be written, or has a file with an expected name and a wrong
+            sha256.
     """
     wanted = [name for name in expected if not (into / name).exists()]
     for name in set(expected) - set(wanted):
         if digest_of((into / name).read_bytes()) != expected[name]:
-            raise OutputError(f"{into / name} is not the authors' file; move it away first")
+            raise OutputError(
+                f"{into / name} is not the authors' file; move it to another folder, and download "
+                "again"
+            )
     if not wanted:
         return
     files = _unpacked(_downloaded(url, most), wanted, most)
     for name, content in files.items():
         if digest_of(content) != expected[name]:
-            raise VoteError(f"{name} in the archive has another sha256; nothing was kept")
+            raise VoteError(
+                f"{name} in the archive has another sha256 than the authors' file, so no file was "
+                "written; check `url`"
+            )
     try:
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -100,13 +109,21 @@ def _unpacked(archive: bytes, names: Collection[str], most: int) -> dict[str, by
                     continue
                 most -= member.size
                 if most < 0:
-                    raise VoteError("the archive unpacks to more bytes than are accepted; refused")
+                    raise VoteError(
+                        "the archive unpacks to more bytes than are accepted, so no file was "
+                        "written; check `url`"
+                    )
                 found[name] = content.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise VoteError(f"the archive is damaged, cut short or not a tar file: {error}") from error
+        raise VoteError(
+            f"the archive is damaged, cut short or not a tar file: {error}; check `url`, and "
+            "download again"
+        ) from error
     missing = [name for name in names if name not in found]
     if missing:
-        raise VoteError(f"the archive lacks {', '.join(missing)}; nothing was kept")
+        raise VoteError(
+            f"the archive lacks {', '.join(missing)}, so no file was written; check `url`"
+        )
     return found
 
 
@@ -128,7 +145,7 @@ class Asked:
         student: whether the probabilities of a student were subtracted from the votes.
         authentic: whether the vote file is the file of the authors; None if the digest of the
             authors' file is not known.
-        remarks: remarks about the file for the reader.
+        remarks: what a reader should know about the vote file, for example if it has too few rows.
     """
 
     file: str
@@ -161,7 +178,8 @@ class VoteFolder:
 
     Attributes:
         path: the path of the folder.
-        sha256: the hex digests of the authors' files that are known, by name.
+        sha256: the hex digest of each vote file of the authors, by file name; a file whose digest
+            is not known is left out.
     """
 
     path: Path
@@ -235,10 +253,14 @@ def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
             found = np.lib.format.read_array(file, allow_pickle=False)
         predicted = np.asarray(found[: shape[0]], dtype=np.float64)
     except (OSError, ValueError, EOFError, IndexError) as error:
-        raise VoteError(f"{source}: is not an NPY array of student predictions") from error
+        raise VoteError(
+            f"{source}: is not an NPY array of student predictions; save class probabilities there "
+            "with numpy.save"
+        ) from error
     if predicted.shape != shape:
         raise VoteError(
-            f"{source}: student predictions of shape {found.shape} do not fit votes {shape}"
+            f"{source}: the student predictions have shape {found.shape}, but the votes have shape "
+            f"{shape}; give a row for each query and a column for each class"
         )
     good = (predicted >= 0.0).all(axis=1) & (np.abs(predicted.sum(axis=1) - 1.0) <= _SUM_TOLERANCE)
     if not good.all():

@@ -136,8 +136,8 @@ def test_interactive_rounds_compare_the_votes_to_the_student(stand_ins, run):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda p: p[:, :-1], "of shape (30, 11) do not fit votes (30, 12)"),
-        (lambda p: p[:-1], "of shape (29, 12) do not fit votes (30, 12)"),
+        (lambda p: p[:, :-1], "have shape (30, 11), but the votes have shape (30, 12)"),
+        (lambda p: p[:-1], "have shape (29, 12), but the votes have shape (30, 12)"),
         (lambda p: p * 1.1, "row 0 is not a probability distribution"),
         (lambda p: np.where(np.arange(30)[:, None] == 17, np.nan, p), "row 17 is not a"),
         (lambda p: p.astype(object), "is not an NPY array of student predictions"),

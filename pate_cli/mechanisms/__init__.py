@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pate_cli.core.errors import LedgerError, ParameterError, UsageError
-from pate_cli.core.words import DELTA, MechanismName
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
 _Kind = TypeVar("_Kind", bound="Mechanism")
-# With this many teachers, all sensible parameters are in range.
-_MANY: Final = 100_000
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
@@ -109,10 +107,6 @@ class MechanismChoice:
             prior_weight=self.prior_weight,
             **{**kind.defaults(run, given), **given},
         )
-
-    def check(self) -> None:
-        """Raise ParameterError if a given parameter is out of range for every vote file."""
-        self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
         """Return the choice with `read(predictions)` in place of the student's predictions.

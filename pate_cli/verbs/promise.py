@@ -36,7 +36,9 @@ _SAYS_MORE: Final = (
 )
 """If none of these keywords is given, the target of a run may be all that is left of a budget."""
 _ROUGH_BY: Final = 0.06
-"""The largest error of a pass probability from a rough forecast."""
+"""How much too large the pass probability of a rough forecast may be."""
+_HOPELESS: Final = 0.1
+"""A rough forecast with this share of the wanted pass probability is certain to be too small."""
 
 
 def budget_of(asked: Mapping[str, Any]) -> Budget | None:
@@ -298,7 +300,8 @@ def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Fo
 
     The forecast is for made-up teachers, and it is public. The result is None if the run has no
     release test, or if the run limits the number of queries that each teacher votes on. With
-    `rough` the forecast is quicker, and its pass probability may be wrong by up to 0.06.
+    `rough` the forecast is quicker, and its pass probability may be 0.06 too large or 0.2 too
+    small.
     """
     if settings.tested is None or settings.voting is not None:
         return None
@@ -332,7 +335,7 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         if found is None or found.best_chance >= least + (_ROUGH_BY if rough else 0.0):
             return
         best = found.best_chance
-        if best < least - _ROUGH_BY:  # A longer computation would not let the run start.
+        if best < _HOPELESS * least:  # A longer computation would not let the run start.
             break
     fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
     advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"

@@ -99,7 +99,7 @@ WRONG = {
         with_row([97, 1, 1, 0]),
         "--layout counts",
         f"row {ROW}",
-        "100",
+        "differs from that of row 0",
         "--teachers",
         "probabilities",
     ),

@@ -39,9 +39,10 @@ class Case:
     guesses: Any = None
 
 
-def votes(rows=30):
-    """What each of 60 teachers said, [rows, teachers]."""
-    return np.random.default_rng(3).choice(CLASSES, size=(rows, 60), p=(0.8, 0.15, 0.05))
+def votes(rows=30, each=None):
+    """What each of 60 teachers said on all rows, or on the first `each`, [rows, teachers]."""
+    said = np.random.default_rng(3).choice(CLASSES, size=(rows, 60), p=(0.8, 0.15, 0.05))
+    return np.where(np.arange(rows)[:, None] < (each or rows), said, -1)
 
 
 @contextlib.contextmanager
@@ -58,7 +59,8 @@ def _run(folder, mechanism="confident", rows=30, **asked):
     place = folder / "labels.parquet"
     place.unlink(missing_ok=True)
     (folder / "labels.report.json").unlink(missing_ok=True)
-    done = pate.aggregate(votes(rows), name, into=place, **settings)
+    each = asked.get("votes_per_teacher")
+    done = pate.aggregate(votes(rows, each), name, into=place, **settings)
     return done.report, place.read_bytes()
 
 

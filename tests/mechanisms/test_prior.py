@@ -116,5 +116,5 @@ def test_draws_by_votes_have_room_for_those_of_the_prior():
     counts = SparseCounts(np.arange(5)[None], np.ones((1, 5), dtype=np.int64), classes)
     assert it.draws == 7
     assert it.pick(counts, np.full((1, 7), 1 << 62, dtype=np.uint64)).shape == (1,)
-    with pytest.raises(ParameterError, match="votes for 5 classes"):
+    with pytest.raises(ParameterError, match="votes for more than 4 classes"):
         replace(it, prior_weight=2).pick(counts, np.full((1, 6), 1 << 62, dtype=np.uint64))

@@ -143,9 +143,10 @@ class RecordPlace:
         told = [path for path in (*map(_ensemble_file, others), own) if path is not None]
         first, places = next(iter(told), None), [*told[1:], *known]
         found = cls.found(first, places, keys=keys, votes=name, accept_lost=accept_lost)
-        before = next((one.ensemble for one in recall(keys) if one.ensemble is not None), None)
+        before = [name for one in recall(keys) for name in (one.ensemble, *one.earlier)]
         if found.file is not None:
-            found.file.ensemble = ensemble or before
+            names = dict.fromkeys(name for name in (ensemble, *before) if name is not None)
+            found.file.ensembles = tuple(names)
             _refuse_same_votes(before, found.record.runs, ensemble, others)
         moved = RecordFile(own) if others and own is not None else None
         signpost = moved if moved is not None and moved.empty else None
@@ -384,24 +385,27 @@ def _refuse_lost(
 
 
 def _refuse_same_votes(
-    before: str | None, runs: Sequence[Run], ensemble: str | None, others: Sequence[str]
+    before: Iterable[str | None],
+    runs: Sequence[Run],
+    ensemble: str | None,
+    others: Sequence[str],
 ) -> None:
     """Raise UsageError if the votes belong to an ensemble that the new run declares disjoint.
 
     Args:
-        before: the ensemble of the last run on the same votes; None if this is unknown.
+        before: the ensembles of earlier runs on the same votes, as far as they are known.
         runs: all runs of the record.
         ensemble: the ensemble of the new run.
         others: ensembles that the new run declares disjoint from `ensemble`.
     """
-    if ensemble is None or before not in {run.ensemble for run in runs} - {None}:
-        return
-    if not any(before in each for each in people_of(runs, ensemble, others)):
-        raise UsageError(
-            f"these votes already ran as ensemble {before}, which is declared disjoint from "
-            f"{ensemble}; the same votes cannot belong to both ensembles, so give `ensemble` "
-            f"{before}"
-        )
+    known = {run.ensemble for run in runs} - {None}
+    for name in [] if ensemble is None else [name for name in before if name in known]:
+        if not any(name in each for each in people_of(runs, ensemble, others)):
+            raise UsageError(
+                f"these votes already ran as ensemble {name}, which is declared disjoint from "
+                f"{ensemble}; the same votes cannot belong to both ensembles, so give `ensemble` "
+                f"{name}"
+            )
 
 
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:

@@ -43,7 +43,7 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import Quote, report_of
-from pate_cli.disclosure.guarantee import covers, votings
+from pate_cli.disclosure.guarantee import covers, teachers_reached, votings
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.verification import check_size
@@ -190,10 +190,13 @@ def _released(report: Described) -> tuple[Cost, str]:
             f"this report has no RDP curve, only an (epsilon, delta); state it to others as "
             f'{{"epsilon": {epsilon!r}, "delta": {read.delta!r}, "adjacency": "replace-one"}}'
         )
-    premises = [] if len(facts.rounds) == 1 else ["all rounds were fixed beforehand"]
+    reached = teachers_reached(facts)
+    premises = [f"no training record reached more than {reached} teacher{'s' * (reached > 1)}"]
+    if len(facts.rounds) > 1:
+        premises.append("all rounds were fixed beforehand")
     if few := votings(facts.rounds):
         most = max(each.votes for each in few)
         premises.append(f"no teacher votes on more than {most} queries of a run")
     if any(done.prior for done in facts.rounds):
         premises.append("the guesses of the prior are public")
-    return cost, covers(facts) + (f", if {' and '.join(premises)}" if premises else "")
+    return cost, f"{covers(facts)}, if {' and '.join(premises)}"

@@ -38,7 +38,7 @@ from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20
 _MOST_ORDERS: Final = 10_000
-_LONGEST_TEXT: Final = 200
+_LONGEST_TEXT: Final = 500
 _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
     "adjacency": Adjacency,
     "name": lambda text: shortened(printable(text), _LONGEST_TEXT),

@@ -113,13 +113,15 @@ class Sighting:
         record: the absolute path of the file of the record.
         lines: the number of events in the record.
         chain: the hash of all events in the record.
-        ensemble: the user's name for the teachers; None if the user gave no name.
+        ensemble: the user's last name for the teachers; None if the user gave no name.
+        earlier: other names that the user gave to the teachers of the same votes before.
     """
 
     record: str
     lines: int
     chain: str
     ensemble: str | None = field(default=None, metadata=SPARING)
+    earlier: tuple[str, ...] = field(default=(), metadata=SPARING)
 
 
 class RecordFile:
@@ -132,8 +134,8 @@ class RecordFile:
             this record accepts runs itself.
         keys: names under which pate stores its note on this record in the user's state folder: a
             fingerprint of the votes, and hashes of the paths of earlier records. SECRET.
-        ensemble: the user's name for the teachers (`ensemble` of `aggregate`), from this run or an
-            earlier run on the same votes; None if the user gave no name.
+        ensembles: the user's names for the teachers (`ensemble` of `aggregate`) in this run and in
+            earlier runs on the same votes, the last name first.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -142,7 +144,7 @@ class RecordFile:
         self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
         self.keys: tuple[str, ...] = ()
-        self.ensemble: str | None = None
+        self.ensembles: tuple[str, ...] = ()
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
@@ -167,7 +169,9 @@ class RecordFile:
     def sighting(self) -> Sighting:
         """Return the length and hash of the record, by which pate later notices lost lines."""
         lines, chain = self._journal.lines, self._journal.chain
-        return Sighting(str(self.path), len(lines), chain, self.ensemble)
+        last, *earlier = self.ensembles or (None,)
+        names = tuple(name for name in earlier if name is not None)
+        return Sighting(str(self.path), len(lines), chain, last, names)
 
     def tells_of(self, seen: Sighting) -> bool:
         """Return whether this record begins with all lines of the record that `seen` describes."""

@@ -440,11 +440,10 @@ def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
     """Return public runs; they name their ensembles only if the guarantee depends on the names.
 
     It does if a run declares ensembles disjoint, or if the runs state how private the training of
-    several ensembles was.
+    their teachers was, because teachers with another name were trained again.
     """
-    ensembles = {run.ensemble for run in runs} - {None}
     trained = training_of([run.settings for run in runs if run.draw is None]) is not None
-    if any(run.disjoint_from for run in runs) or (len(ensembles) > 1 and trained):
+    if trained or any(run.disjoint_from for run in runs):
         return tuple(run.public for run in runs)
     return tuple(replace(run.public, ensemble=None) for run in runs)
 
@@ -481,7 +480,8 @@ def trained_several_times(runs: Sequence[Run]) -> bool:
     A training record then influences the release through several trainings, and the cost for one
     record is not computed (THEORY.md, section 23.2).
     """
-    return any(len({run.ensemble for run in part}) > 1 for part in _of_each(runs))
+    voted = [run for run in runs if run.draw is None]
+    return any(len({run.ensemble for run in part}) > 1 for part in _of_each(voted))
 
 
 def _of_each(runs: Sequence[Run]) -> list[list[Run]]:

@@ -198,6 +198,9 @@ def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
     with pytest.raises(UsageError, match=told.format("november", "october")):
         of_file("other.npy", "october")
     assert of_file("moved.npy", "december").spent.count == 3
+    # A third name in between once hid the first.
+    with pytest.raises(UsageError, match=told.format("october", "january")):
+        of_file("moved.npy", "january", "october")
     assert of_file("moved.npy", "october").spent.count == 4
 
 

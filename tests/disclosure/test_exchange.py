@@ -102,7 +102,7 @@ def test_a_reader_is_told_what_the_numbers_mean(report, tmp_path):
     (tmp_path / "curve.json").write_text(curve.to_json())
     found = json.loads((tmp_path / "curve.json").read_text())
     assert found["adjacency"] == "replace-one"
-    assert found["covers"] == "all labels"
+    assert found["covers"] == "all labels, if no training record reached more than 1 teacher"
     assert "delta" not in found
     assert 0.0 < found["least_delta"] < 1e-8
     assert found["orders"] == [2.0, 8.0]
@@ -120,7 +120,7 @@ def test_draws_that_were_published_are_in_the_curve():
     (draw,) = first.ledger.draws
     added = np.array([draw.rdp(order) for order in whole.orders])
     np.testing.assert_allclose(whole.rdp, bare.rdp[:3] + added, rtol=2e-5)
-    assert whole.covers == "all labels and the sanitized epsilon"
+    assert whole.covers.startswith("all labels and the sanitized epsilon, if no training record")
     # A second release from the same votes says what the first one drew.
     again = pate.release(first.ledger, order=8.0, beta=0.02, sigma_release=12.0).report
     drawn = replace(draw, sigma=12.0)
@@ -142,7 +142,7 @@ def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
     at = np.array(both.orders)
     wanted = sum(each.worst_rdp(queries=40, answers=40, orders=at) for each in mechanisms)
     np.testing.assert_allclose(both.rdp, wanted, rtol=1e-5)
-    assert both.covers == "all labels, if all rounds were fixed beforehand"
+    assert both.covers.endswith("1 teacher and all rounds were fixed beforehand")
     thrice = pate.aggregate(VOTES, "gnmax", sigma2=60.0, max_queries=9, teachers_per_record=3)
     mu = 3.0 * math.sqrt(2.0 * 9) / 60.0
     event = pate.dp_event(thrice.report)

@@ -230,6 +230,6 @@ def test_a_curve_for_other_accountants_says_what_it_presupposes(tmp_path):
     report = run(prior=prior, prior_weight=2).report
     covers = pate.rdp_curve(report).covers
     assert covers.endswith(
-        ", if no teacher votes on more than 10 queries of a run and the guesses of the prior are "
-        "public"
+        ", if no training record reached more than 1 teacher and no teacher votes on more than 10 "
+        "queries of a run and the guesses of the prior are public"
     )

@@ -87,6 +87,9 @@ def test_teachers_that_were_trained_again_have_no_total_for_one_training_record(
         assert report.record_epsilon is None
         assert report.spent.record_epsilon is None
         assert pate.verify(report).holds
+    reports = pate.release([first.report, second.report], record=False).report
+    assert reports.record_epsilon is None
+    assert reports.spent.record_epsilon is None
     again = run(ensemble="new", **asked)
     assert again.report.record_epsilon is not None  # of this run alone
     assert again.report.spent.record_epsilon is None

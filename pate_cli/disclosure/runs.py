@@ -302,8 +302,8 @@ class Run:
 
         Args:
             settings: the settings of a run of labels; else None. **told: other fields of the run,
-                except `epsilon`. Give `delta` only with an RDP curve that others state: this is the
-                δ at which the curve is converted to an ε.
+                except `epsilon`. Give `delta` only with an RDP curve that others state. The curve
+                is converted to an ε at this δ, or at its `least_delta` if that is larger.
 
         Raises:
             UnreachableError: the δ of `settings` is smaller than the sum of the δ's of all answers.
@@ -316,7 +316,7 @@ class Run:
         """Return this run with the (ε, δ) that follows from its other fields."""
         cost = self.cost
         if self.external is not None and not cost.pairs:  # The ε of a curve is not rounded.
-            return replace(self, epsilon=cost.of_curves.epsilon)
+            return replace(self, epsilon=cost.of_curves.epsilon, delta=cost.delta)
         return replace(self, epsilon=cost.own.epsilon, delta=cost.own.delta)
 
     @property
@@ -343,7 +343,7 @@ class Run:
         if stated is not None:
             if stated.curve is None:
                 return Cost(pairs=(Pair(*stated.pair, "stated"),))
-            return Cost(self.delta, stated=(stated,))
+            return Cost(max(self.delta, stated.least_delta), stated=(stated,))
         if settings is None:
             return Cost() if self.draw is None else Cost(self.draw.delta, draws=self.draw.draws)
         cost = Cost.of(settings)

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 import pate_cli as pate
 from divergences import hockey_stick
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
+from pate_cli.core.errors import (
+    LedgerError,
+    ParameterError,
+    PateError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import Stated, refuse_short
-from pate_cli.disclosure.runs import RunKind
+from pate_cli.disclosure.runs import Budget, Outcome, Run, RunKind, plain_sums
+from pate_cli.disclosure.verification import faults_of_runs
 from refusals import refusal
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_OR_REMOVE_ONE
@@ -192,6 +199,19 @@ def test_the_least_delta_is_that_of_the_total():
     assert small < replace(cost, stated=(pair(2.0, 0.0),)).least_delta
     asked = pate.Stated(orders=ORDERS, rdp=0.1 * ORDERS, adjacency=REPLACE, least_delta=1e-9)
     assert replace(cost, stated=(asked,)).least_delta >= small + 1e-9
+
+
+def test_a_run_of_a_curve_has_a_delta_for_which_the_curve_may_be_used():
+    """Sums and budgets once took such a curve at their own δ, below the one its owner states."""
+    curve = pate.Stated(orders=ORDERS, rdp=0.01 * ORDERS, adjacency=REPLACE, least_delta=1e-3)
+    told = {"id": curve.digest, "outcome": Outcome.STATED, "time": None, "external": curve}
+    run = Run.of(**told, delta=1e-5)
+    assert (run.delta, run.epsilon) == (1e-3, Run.of(**told, delta=1e-3).epsilon)
+    assert plain_sums([run])[-1] == (run.epsilon, 1e-3)
+    with pytest.raises(UnreachableError):
+        Budget(99.0, 1e-4).refuse([run], [])
+    assert not list(faults_of_runs([run]))
+    assert any("delta" in fault for fault in faults_of_runs([replace(run, delta=1e-5)]))
 
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):

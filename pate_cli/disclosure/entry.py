@@ -593,11 +593,18 @@ class Entry:
                 self._check()
                 new = self.record.missing_in(file.record)
                 if new:
-                    self._fresh = self._run is not None and new[-1].id == self._run.id
+                    own = None if self._run is None else self._run.id
+                    self._fresh = new[-1].id == own
                     total = total_of(self.record.runs)
                     last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
-                    # A session of an earlier record cannot go on in this record: its cost is fixed.
-                    file.enter(*(replace(run, session=None) for run in new[:-1]), last)
+                    # A session of an earlier record cannot go on in this record, which does not
+                    # contain its queries. So its entry has no hash by which a session is found.
+                    file.enter(
+                        *(
+                            run if run.id == own else replace(run, session=None)
+                            for run in (*new[:-1], last)
+                        )
+                    )
                 for other in left:
                     other.go_on_in(file)
         except OutputError as error:

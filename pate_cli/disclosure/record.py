@@ -275,6 +275,9 @@ class RecordFile:
                 run = decoded(Run, data, Refusal(LedgerError, f"{self.name} is damaged: "))
                 if run.id in self._runs:
                     raise ValueError(run.id)
+                if run.settings is not None and run.settings.queries:
+                    # A session enters before its first query, so this is a copy: it cannot go on.
+                    run = replace(run, session=None)
                 self._runs[run.id] = run
             case {"settle": str(name), "outcome": str(word), "answers": answers, "total": total}:
                 epsilon, delta = total

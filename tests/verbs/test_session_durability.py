@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import OutputError, UnreachableError, UsageError
+from pate_cli.core.errors import LedgerError, OutputError, UnreachableError, UsageError
+from pate_cli.disclosure.record import RecordFile
 from pate_cli.disclosure.stopping import rule_fault, stop_rule
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
@@ -67,6 +68,33 @@ def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
     assert len(pate.SpendRecord.read(record).runs) == 3  # and paid for
     with pate.Session(record=beside, **ASKED) as same:
         assert same.asked == 4
+
+
+@pytest.mark.parametrize("ask", [5, 0])
+def test_a_session_that_a_release_moves_is_not_asked_again_for_free(tmp_path, ask):
+    """A release without a draw once copied a session with its hash, but without its queries."""
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    with pate.Session(record=first, **ASKED) as session:
+        session.ask_all([[8, 0]] * ask)
+    pate.aggregate(np.array([[5, 3]]), "gnmax", record=second, **OTHER)
+    pate.release([second, first], record=second)
+    assert [run.session for run in pate.SpendRecord.read(second).runs] == [None, None]
+    answered(second, "abcde")
+    _, moved, anew = pate.spent(second).runs
+    assert (moved.settings.queries, anew.settings.queries) == (ask, 5)
+
+
+def test_a_copy_of_a_session_with_queries_takes_no_more(tmp_path):
+    """Records were once written in which the copy of a session could go on at no cost."""
+    answered(tmp_path / "a.json", "abc")
+    (session,) = pate.SpendRecord.read(tmp_path / "a.json").runs
+    file = RecordFile(tmp_path / "b.json")
+    file.enter(session)
+    answered(tmp_path / "b.json", "abc")
+    assert len(pate.SpendRecord.read(tmp_path / "b.json").runs) == 2
+    file.catch_up()
+    with pytest.raises(LedgerError, match="line 7 is not a valid event"):
+        file.ask(session, [{"label": 0}])
 
 
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import threading
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -176,6 +176,13 @@ class Session:
         return (
             f"<Session: {self.answers} of {self.asked} queries answered, "
             f"{self.remaining} more for sure>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        """Raise UsageError: `copy` and `pickle` must not make a second session with this noise."""
+        raise UsageError(
+            "a session cannot be copied or pickled, because the copy would draw the same noise; "
+            "open the session again"
         )
 
     @property

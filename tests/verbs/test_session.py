@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import multiprocessing
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -317,6 +319,13 @@ def test_every_sitting_has_noise_of_its_own():
         with small(record=place) as session:
             found.append(tuple(session.ask_all([[84, 83, 83]] * 30)))
     assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_session_has_no_copy(copied):
+    """A copy once had the same key: other queries in it got the same noise as in the original."""
+    with small() as session:
+        assert "cannot be copied or pickled" in refusal(UsageError, copied, session)
 
 
 OPEN = {"teachers": 400, "mechanism": "open-vocabulary", "target_epsilon": 3.0, "record": "r.json"}

@@ -51,9 +51,9 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
 
 
 def _array(values: NDArray[Any], name: str) -> Array:
-    if values.dtype.kind in "OST":
-        values = _plain(values.astype(object))
-    kind = np.dtype("U1") if values.dtype.hasobject else values.dtype
+    kind = values.dtype
+    if kind.kind in "OST":
+        values, kind = _plain(values.astype(object))
     check_dtype(kind, name)
     return Array(name, values.shape, kind, partial(_slab, np.asarray(values)), portable=False)
 
@@ -64,9 +64,24 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 
 def _stacked(rows: Any) -> NDArray[Any]:
-    """Return a list of rows as an array, in which numbers beside texts stay numbers."""
+    """Return a list of rows as an array, in which no entry changes the type of another one.
+
+    Numbers beside texts stay numbers, and True beside NaN stays True. Numbers above 2^53 are always
+    rounded, and not only beside a fraction.
+    """
     values = np.asarray(rows)
-    return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
+    if values.dtype.kind in "Uif":
+        objects = np.asarray(rows, dtype=object)
+        if values.dtype.kind == "U" or not {bool, np.bool_}.isdisjoint(map(type, objects.ravel())):
+            return objects
+    return _rounded(values)
+
+
+def _rounded(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers as floats if one is above 2^53, so that it is as beside a fraction."""
+    whole = values.dtype.kind in "iu" and values.size > 0
+    large = whole and max(int(values.max()), -int(values.min())) > 1 << 53
+    return values.astype(np.float64) if large else values
 
 
 def _uneven(rows: Any) -> str:
@@ -93,18 +108,31 @@ def _mixed(frame: Any) -> str:
     return "cannot be read; give each column one type"
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return objects as numbers, or as Python's texts."""
+def _is_number(entry: Any) -> bool:
+    """Return whether an entry is a number, and no truth value and no integer above 64 bits."""
+    large = isinstance(entry, int) and abs(entry) >= 1 << 64
+    return isinstance(entry, Number) and not isinstance(entry, bool) and not large
+
+
+def _plain(values: NDArray[Any]) -> tuple[NDArray[Any], np.dtype[Any]]:
+    """Return objects as numbers, or as Python's texts, and the type of the entries.
+
+    If entries are missing among True and False, the numbers are 1, 0 and NaN, and the type is bool.
+    """
     flat = [e.encode(errors="replace") if isinstance(e, str) else e for e in values.ravel()]
     try:
         found = pa.array(flat, from_pandas=True)
     except (pa.ArrowException, OverflowError):
         found = pa.array([[]])  # The entries have several types, which is refused below.
+        if all(e is None or _is_number(e) for e in flat):  # Large ones stand beside fractions.
+            found = pa.array([None if e is None else float(e) for e in flat], from_pandas=True)
     if pa.types.is_binary(found.type):
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
-        return np.array(texts, dtype=object).reshape(values.shape)
+        return np.array(texts, dtype=object).reshape(values.shape), np.dtype("U1")
     if kind_of(found.type) not in ("number", "truth", "nothing"):
         what = "has texts beside numbers, Python objects or a number of more than 64 bits"
         raise ParameterError(f"{what}; votes must be whole numbers, or texts with `label_names`")
-    found = found.cast(pa.float64()) if found.null_count else found
-    return np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape)
+    truth = pa.types.is_boolean(found.type)
+    found = found.cast(pa.float64(), safe=False) if found.null_count else found
+    numbers = _rounded(np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape))
+    return numbers, np.dtype(bool) if truth else numbers.dtype

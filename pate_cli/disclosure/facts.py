@@ -72,9 +72,9 @@ def run_of(facts: ReportFacts) -> Run:
     plan = facts.sanitizer
     came: dict[str, Any]
     if plan is not None:
-        promised = not facts.seeded and all(done.private for done in facts.rounds)
-        came = {"outcome": Outcome.RELEASED, "draw": plan}
-        came |= {"promised": promised}
+        promised = not facts.seeded and not facts.drawn_as_published
+        promised = promised and all(done.private for done in facts.rounds)
+        came = {"outcome": Outcome.RELEASED, "draw": plan, "promised": promised}
     elif len(facts.rounds) != 1:
         raise ReportError(
             f"the report covers {len(facts.rounds)} rounds and no sanitized epsilon was drawn for "
@@ -123,7 +123,7 @@ def report_of(facts: ReportFacts) -> Report:
         raise LedgerError("there is no round, and so no cost to report; give the ledger of a run")
     for fault in _contradictions(facts):
         raise ReportError(fault)
-    rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
+    rounds, target, spent = facts.rounds, facts.target, facts.spent
     if facts.total and spent is not None:
         everything, labels = in_full(spent.runs)
         delta = labels_delta = spent.delta
@@ -140,7 +140,6 @@ def report_of(facts: ReportFacts) -> Report:
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
     # A sanitized ε is only valid for the given votes, but training changes votes at random.
     whatever, training = public.epsilon if kind == "upper" else epsilon, facts.training
-    paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
         Report(
             **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
@@ -148,7 +147,7 @@ def report_of(facts: ReportFacts) -> Report:
             epsilon_kind=kind,
             delta=delta,
             private=not facts.seeded and all(done.private for done in rounds),
-            sound=not unsettled and not paper,
+            sound=not unsettled and not facts.drawn_as_published,
             mechanism=named if len(rounds) == 1 else {"name": "composition", "rounds": len(rounds)},
             queries=sum(done.queries for done in rounds),
             answers=sum(done.answers for done in rounds),
@@ -318,11 +317,8 @@ class Quote(Result):
             answers, right = self.expected["answers"], self.expected["agreement"]
             told = f"about {answers:.0f} answers, if teachers are right {right:.0%} of the time"
             yield "expect", told
-        reading = "whatever the votes" if self.sound else "nothing is promised"
-        yield (
-            "epsilon",
-            f"at most {pair(self.epsilon, self.delta).removeprefix('epsilon ')}; {reading}",
-        )
+        told = f"at most {pair(self.epsilon, self.delta).removeprefix('epsilon ')}"
+        yield "epsilon", f"{told}; {self._reading}"
         if self.record_epsilon is not None:
             yield "one record", sentence("one-record", epsilon=nats(self.record_epsilon))
         yield from guesses_of([self.settings])
@@ -337,14 +333,15 @@ class Quote(Result):
         if self.sound:
             yield "privacy", verdict(self.epsilon, self.delta)
         else:
-            told = (
-                "none, because a number that must be public was read from the votes (see warning)"
-            )
-            yield "privacy", told
+            yield "privacy", "none (see warning)"
 
     def headline(self) -> str:
         """Return the worst case in one phrase."""
-        return f"at most {pair(self.epsilon, self.delta)}, whatever the votes"
+        return f"at most {pair(self.epsilon, self.delta)}, {self._reading}"
+
+    @property
+    def _reading(self) -> str:
+        return "whatever the votes" if self.sound else "nothing is promised"
 
 
 def quote_of(settings: Settings) -> Quote:

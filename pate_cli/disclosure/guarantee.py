@@ -334,7 +334,7 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about gaps in the guarantee, useless labels, and a very large ε."""
     yield from (sentence(f"gap-{word}") for word in report.unsettled)
-    if report.plan is not None and report.analysis == "paper":
+    if report.drawn_as_published:
         yield sentence("paper")
     for done in report.rounds:
         yield from cautions(done.aggregator, delta=report.delta)

@@ -221,6 +221,14 @@ class ReportFacts:
         return (*draws_of(self.rounds), *own, *self.earlier_draws)
 
     @property
+    def drawn_as_published(self) -> bool:
+        """Return whether a sanitized ε was drawn by the analysis of the paper, which is no bound.
+
+        In a total, the runs say this themselves (`Run.claimed`).
+        """
+        return not self.total and bool(self.draws) and self.rounds[0].analysis == "paper"
+
+    @property
     def target(self) -> TargetPlan | None:
         """Return the (ε, δ) that a single run stated in advance; None if there is none."""
         return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None

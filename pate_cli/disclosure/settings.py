@@ -425,9 +425,11 @@ class Settings:
     def claimed(self) -> bool:
         """Return whether the run has a guarantee.
 
-        A run has no guarantee if its noise comes from a seed, or a setting was read from the votes.
+        A run has no guarantee if its noise comes from a seed, if a setting was read from the votes,
+        or if it drew a sanitized ε by the analysis of the paper (THEORY.md, section 14.2).
         """
-        return self.private and not self.read_off
+        drawn = self.sanitizer is not None and self.sanitizer.publishes_draw
+        return self.private and not self.read_off and not (drawn and self.analysis == "paper")
 
     def texts(self) -> dict[str, str]:
         """Return the settings for a file of labels, as texts by name.

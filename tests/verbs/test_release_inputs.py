@@ -164,3 +164,33 @@ def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
         pate.aggregate(
             VOTES, "gnmax", **GIVEN, max_queries=10, record=other, accept_lost_record=True
         )
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_record_promises_nothing_of_a_draw_by_the_analysis_of_the_paper(kept, tmp_path):
+    """The report of such a run said that its epsilon is no bound, but the total of its record
+    claimed it, as did the next report after a draw from a ledger, and a release from a ledger
+    whose run had drawn an epsilon itself."""
+    record = tmp_path / "record"
+    given = {**GIVEN, "teachers_per_record": 1, "record": record, "order": 6.0}
+    how = {"release": "none", "keep_ledger": True} if kept else {"release": "upper"}
+    ran = pate.aggregate(VOTES, "gnmax", analysis="paper", **given, **how)
+    if kept:
+        assert ran.report.sound
+        drawn = pate.release(ran.ledger, release="upper").report
+        assert not drawn.sound
+        assert not pate.release(ran.ledger, release="none").report.sound
+    else:
+        assert not ran.report.sound
+    later = pate.aggregate(VOTES, "gnmax", **GIVEN, record=record).report
+    assert not any(later.claims(name) for name in ("total", "sum"))
+    with pytest.raises(UsageError, match="has no guarantee"):
+        pate.release(record)
+    assert pate.release(record, unverified=True).report.unsettled == ("inputs",)
+
+
+def test_a_quote_of_a_draw_by_the_analysis_of_the_paper_promises_nothing():
+    """The quote said that epsilon holds whatever the votes, and the report that it is no bound."""
+    quote = pate.quote(VOTES, "gnmax", **GIVEN, analysis="paper", release="upper", order=6.0)
+    assert (quote.sound, quote.warnings) == (False, (sentence("paper"),))
+    assert quote.headline().endswith("nothing is promised")

@@ -248,8 +248,10 @@ class RecordFile:
             asks: `label`, `id` and `prior` of each query.
 
         Raises:
+            LedgerError: another record took over the session, with the queries that it had then.
             OutputError: the queries cannot be written.
         """
+        self.refuse_run()
         self._append({"ask": session.id, "asks": list(asks)})
 
     def _append(self, *events: Mapping[str, Any]) -> None:

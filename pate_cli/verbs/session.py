@@ -234,6 +234,7 @@ class Session:
         Raises:
             BudgetSpent: the session has ended.
             VoteError: these cannot be votes of the teachers of this session; nothing is spent.
+            LedgerError: another record took over the session's record, which ends the session.
             OutputError: the cost cannot be written to disk, so the query is not answered.
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
@@ -248,7 +249,7 @@ class Session:
             BudgetSpent: the session ended before the last of these queries. The queries before the
                 end of the session are answered and paid for. Read their labels in `Session.labels`,
                 or, if they have ids, ask only these answered queries again.
-            VoteError, OutputError: for the reasons that `ask` names.
+            VoteError, LedgerError, OutputError: for the reasons that `ask` names.
         """
         found = self.answered(queries)
         if len(found) < len(queries):

@@ -108,16 +108,19 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
     assert run(votes) == 3
 
 
-def test_a_session_goes_on_where_it_is_when_its_record_is_taken_over(votes):
+def test_a_session_ends_when_its_record_is_taken_over(votes):
+    """It once went on in the old record, and the new record stated too few queries and answers."""
     given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
     with pate.Session(record="votes.npy.spent.json", **given) as session:
         first = session.ask([40, 0], id="a")
         assert run(votes, record="all.json") == 3
-        session.ask([40, 0], id="b")
+        assert session.ask([0, 40], id="a") == first
+        assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
     with pate.Session(record="votes.npy.spent.json", **given) as session:
-        assert (session.asked, session.ask([0, 40], id="a")) == (2, first)
+        assert (session.asked, session.ask([0, 40], id="a")) == (1, first)
+        assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
     (there,) = [one for one in pate.spent("all.json").runs if one.kind == "session"]
-    assert there.epsilon == session.rule.epsilon
+    assert (there.epsilon, there.settings.queries) == (session.rule.epsilon, 1)
 
 
 def test_two_records_of_the_same_votes_are_joined_by_name():

@@ -55,7 +55,7 @@ def test_two_sittings_of_one_session_are_one_session(tmp_path):
 
 
 def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
-    """It tells of the session, which goes on where it was, and nowhere else."""
+    """It tells of the session, which can only be read where it was, and opened nowhere else."""
     record, votes = tmp_path / "r.json", tmp_path / "votes.npy"
     np.save(votes, np.array([[5, 3]]))
     beside = tmp_path / "votes.npy.spent.json"

@@ -396,14 +396,18 @@ class Cost:
     def _of_pairs(self, added: Sequence[float]) -> Figure:
         """Return the sum of all pairs (ε, δ), or the optimal composition of the pairs.
 
-        The optimal composition is returned if its ε is clearly smaller than the ε of the sum. The δ
-        of the optimal composition is larger than the δ of the sum, by the largest δ of a pair.
+        The optimal composition is returned if, with every release test passed, its ε is clearly
+        smaller than the ε of the sum. The δ of the optimal composition is larger than the δ of the
+        sum, by the largest δ of a pair. How release tests ended does not decide between the two,
+        because a δ that follows from an outcome bounds nothing.
         """
+        full = float(decimal_sum(pair.epsilon for pair in self.pairs))
         basic, slack = float(decimal_sum(pair.counted for pair in self.pairs)), max(added)
         if slack > 0.0:
-            optimal = min(self._in_full(None, slack), self._as_it_came(None, slack))
-            if optimal < _WORTH_A_DELTA * basic:
-                return Figure(_twelve(optimal), _delta_sum([slack, *added]), "optimal")
+            optimal = self._in_full(None, slack)
+            if optimal < _WORTH_A_DELTA * full:
+                epsilon = min(_twelve(min(optimal, self._as_it_came(None, slack))), basic)
+                return Figure(epsilon, _delta_sum([slack, *added]), "optimal")
         return Figure(basic, _delta_sum(added), "basic")
 
     def _in_full(self, curves: Curves | None, delta: float) -> float:

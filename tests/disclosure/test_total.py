@@ -69,13 +69,13 @@ def test_many_small_targets_compose_optimally():
 
 def test_failed_targets_compose_at_their_full_epsilon_or_add_up():
     """How a test ends is not fixed beforehand, so what it came to is for sums alone."""
-    for number, way in ((20, "basic"), (60, "optimal")):
+    for number in (20, 60):
         passed, failed = (
             Spent.of([at_target(str(n), 0.05, refused=refused) for n in range(number)])
             for refused in (False, True)
         )
         assert failed.epsilon == min(passed.epsilon, failed.sum_epsilon)
-        assert (failed.sum_epsilon, failed.method) == (number * 0.025, way)
+        assert (failed.sum_epsilon, failed.method) == (number * 0.025, "optimal")
         assert failed.sum_delta == passed.sum_delta == pytest.approx(number * DELTA)
 
 
@@ -86,6 +86,35 @@ def test_the_worst_case_of_a_total_takes_every_test_as_passed():
     assert in_full(failed) == in_full(passed)
     assert in_full(failed)[0] == total_of(passed)
     assert total_of(passed).epsilon > total_of(failed).epsilon
+
+
+def test_how_release_tests_ended_does_not_decide_the_delta_of_a_total():
+    """After failed tests the δ was once that of the sum, and too small for the worst case."""
+    epsilon, delta, number = 0.1, 1e-3, 8
+    totals, worst = [], []
+    for refused in range(number + 1):
+        runs = [at_target(str(n), epsilon, refused=n < refused, delta=delta) for n in range(number)]
+        totals.append(total_of(runs))
+        worst += in_full(runs)
+    assert {one.delta for one in [*totals, *worst]} == {totals[0].delta}
+    assert totals[-1].epsilon == 0.4
+    # Randomised responses at ε that all come out alike, each given away with chance δ.
+    given_away = 1.0 - (1.0 - delta) ** number
+    least, stated_epsilon = 0.0, worst[0].epsilon
+    for against in range(number + 1):
+        chance = math.comb(number, against) / (1.0 + math.exp(-epsilon)) ** number
+        p = chance * math.exp(-epsilon * against)
+        q = chance * math.exp(-epsilon * (number - against))
+        least += (1.0 - given_away) * max(p - math.exp(stated_epsilon) * q, 0.0)
+    assert number * delta < given_away + least <= worst[0].delta
+
+
+def test_the_worst_case_of_labels_needs_no_larger_delta_than_the_total():
+    """Without another mechanism of large ε, optimal composition once took a further δ."""
+    runs = [at_target(str(n), 0.1, delta=1e-3) for n in range(8)]
+    everything, labels = in_full([*runs, stated("other", epsilon=100.0, delta=0.0)])
+    assert total_of(runs).delta > everything.delta >= labels.delta
+    assert labels.epsilon >= 0.8
 
 
 def test_curves_are_composed_as_dp_accounting_does():

@@ -43,7 +43,7 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.disclosure.ledger import check_neighbours
-from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
+from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord, queries_in
 from pate_cli.disclosure.runs import (
     Budget,
     Outcome,
@@ -661,6 +661,13 @@ class Entry:
             file.refuse_run()
         self._refuse(self._place.record | self._beside)
         runs = self.record.runs
+        latest = {run.id: run for run in runs}
+        for known, run in ((one, run) for one in self._place.files for run in one.record.runs):
+            if queries_in(latest[run.id]) > queries_in(run):
+                raise LedgerError(
+                    f"{known.name} lacks queries of session {run.id} that another record or report "
+                    "contains; give the record that contains all its queries as `record`"
+                )
         check_neighbours(run.settings for run in runs if run.settings is not None)
         for name in sorted({*self._place.disjoint_from} - {run.ensemble for run in runs}):
             raise UsageError(

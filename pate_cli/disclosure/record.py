@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -89,8 +90,23 @@ class SpendRecord:
         return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of both records, each once, with an outcome if either record has one."""
-        both = (*other.runs, *self.runs)
+        """Return the runs of both records, each once, with an outcome if either record has one.
+
+        A session is in the result with the queries of the record that has more of them.
+
+        Raises:
+            LedgerError: a session was asked different queries in two copies of one record.
+        """
+        both = sorted((*other.runs, *self.runs), key=queries_in)
+        turns = dict[str, tuple[str, ...]]()
+        for run in both:
+            before = turns.setdefault(run.id, run.turns)
+            if run.turns and run.turns[: len(before)] != before:
+                raise LedgerError(
+                    f"session {run.id} was asked different queries in two copies of one record, "
+                    "but its cost covers only one copy, so the copies have no total cost; discard "
+                    "the answers of one copy, and give only the other copy"
+                )
         ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
         mine = (ended.get(run.id, run) for run in self.runs)
         return SpendRecord((*mine, *other.missing_in(self)))
@@ -148,6 +164,7 @@ class RecordFile:
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
+        self._turns: dict[str, list[str]] = {}
         self._follow()
 
     @property
@@ -188,7 +205,7 @@ class RecordFile:
             return run
         done = asked_so_far(run.settings, self._asked[run.id])
         told = replace(run, settings=Settings.of(done), answers=done.answers)
-        return replace(told, outcome=Outcome.LABELLED)
+        return replace(told, turns=tuple(self._turns[run.id]), outcome=Outcome.LABELLED)
 
     def asked(self, session: Run) -> list[dict[str, Any]]:
         """Return the queries of a session in order, each with `label`, `id` and `prior`."""
@@ -252,7 +269,9 @@ class RecordFile:
             OutputError: the queries cannot be written.
         """
         self.refuse_run()
-        self._append({"ask": session.id, "asks": list(asks)})
+        # Queries without ids may look alike in two copies of the record; this name is random.
+        turn = secrets.token_hex(8)
+        self._append({"ask": session.id, "turn": turn, "asks": list(asks)})
 
     def _append(self, *events: Mapping[str, Any]) -> None:
         self._journal.append(*events)
@@ -292,8 +311,18 @@ class RecordFile:
                 self.goes_on_in = name
             case {"ask": str(name), "asks": list(asks)} if self._runs[name].session is not None:
                 self._asked.setdefault(name, []).extend({**ask} for ask in asks)
+                # Old records have no `turn`; their queries themselves then tell copies apart.
+                self._turns.setdefault(name, []).append(str(event.get("turn", asks)))
             case _:
                 raise ValueError(event)
+
+
+def queries_in(run: Run) -> tuple[int, int]:
+    """Return two numbers that are larger for a later entry of the same session.
+
+    They are the number of queries in the entry, and the number of its `turns`, which reports omit.
+    """
+    return 0 if run.settings is None else run.settings.queries, len(run.turns)
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:

@@ -245,6 +245,9 @@ class Run:
         round: the name of the run's round in its ledger; not in reports.
         session: a hash of the options of a session, by which a continued session finds its run in
             the record; None in reports.
+        turns: random names for the times at which a session was asked queries; empty in reports.
+            Two copies of a record whose sessions were asked different queries differ in these
+            names.
         draw: the parameters with which a release drew a sanitized ε from ledgers; None if this
             entry is not a release.
         drawn_from: the names of the rounds from whose costs a release drew the sanitized ε; empty
@@ -271,6 +274,7 @@ class Run:
     answers: int | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
     session: str | None = field(default=None, metadata=SPARING)
+    turns: tuple[str, ...] = field(default=(), metadata=SPARING)
     draw: ReleasePlan | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: Stated | None = field(default=None, metadata=SPARING)
@@ -382,7 +386,7 @@ class Run:
     @property
     def public(self) -> Run:
         """Return the run as reports show it, without names that only ledgers or records have."""
-        return replace(self, round="", session=None, drawn_from=(), votes=None)
+        return replace(self, round="", session=None, turns=(), drawn_from=(), votes=None)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError, UsageError
 from pate_cli.disclosure.record import RecordFile
 from pate_cli.disclosure.stopping import rule_fault, stop_rule
+from refusals import refusal
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
 OTHER = {"layout": "counts", "sigma2": 9.0, "max_epsilon": 100}
@@ -95,6 +97,41 @@ def test_a_copy_of_a_session_with_queries_takes_no_more(tmp_path):
     file.catch_up()
     with pytest.raises(LedgerError, match="line 7 is not a valid event"):
         file.ask(session, [{"label": 0}])
+
+
+def test_two_copies_of_a_session_have_no_total_if_they_were_asked_differently(tmp_path):
+    """The total once counted one of two copies: of nine queries, it stated five."""
+    first, second, third = (tmp_path / f"{name}.json" for name in "abc")
+    answered(first, "a")
+    shutil.copy(first, second)
+    for path in (first, second):
+        with pate.Session(record=path, **ASKED) as session:  # Without ids the queries look alike.
+            session.ask_all([[8, 0]] * 4)
+    given = [pate.SpendRecord.read(path) for path in (first, second)]
+    for asked in (
+        {"given": [first, second]},
+        {"given": [first, second], "record": False},
+        {"given": [second, first], "record": third},
+        {"given": given, "record": False},
+        {"given": given, "record": False, "unverified": True},
+        {"given": given[0], "record": second},
+    ):
+        assert "in two copies of one record" in refusal(LedgerError, pate.release, **asked)
+    assert not third.exists()
+    pate.release(first, record=third)
+    assert "in two copies" in refusal(LedgerError, pate.release, [third, second], record=False)
+
+
+def test_a_session_goes_on_only_in_the_copy_with_all_its_queries(tmp_path):
+    """The older copy once took over the newer one, and there the session had queries left."""
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    answered(first, "a")
+    shutil.copy(first, second)
+    answered(first, "bc")
+    text = refusal(LedgerError, pate.release, first, record=second)
+    assert "b.json lacks queries of session" in text
+    done = pate.release([second, first], record=first)
+    assert done.report.queries == 3
 
 
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):

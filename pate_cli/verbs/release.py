@@ -145,7 +145,7 @@ def _runs_of(report: Report, name: str, *, claimed: bool) -> tuple[Run, ...]:
         raise UsageError(f"{name} cannot be released: {report.summary}")
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, promised=False) for run in spent.runs)
-    if len(report.rounds) != 1 or report.external or report.earlier_draws:
+    if len(report.rounds) != 1 or report.external or report.sanitizer or report.earlier_draws:
         raise UsageError(f"{name} covers several runs but does not list them; give their record")
     return (run_of(report),)
 
@@ -180,12 +180,8 @@ def released(asked: Mapping[str, Any]) -> Released:
     ledgers = [held for held, _ in inputs if isinstance(held, Ledger)]
     total = functools.reduce(operator.add, ledgers) if ledgers else None
     alone = total if len(ledgers) == len(inputs) else None
-    place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
-    if not unverified:
-        _check_alike(place.record, known, "the record")
-    # Earlier draws from a ledger are in the record, not in the ledger.
-    recorded = total is None or asked["record"] is not False
-    facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
+    key = RunKey.of(asked["seed"])
+    facts = ReportFacts(rounds=(), run=key.run_id, time=began)
     if alone is not None:
         facts = _of_rounds(alone, parts, facts, key, asked)
     elif asked["release"] not in (None, ReleaseKind.NONE) or asked["again"]:
@@ -194,7 +190,11 @@ def released(asked: Mapping[str, Any]) -> Released:
             "ledgers alone, and then release the record of this draw together with the other "
             "inputs"
         )
-    run = None
+    place, run = _record_of(inputs, asked, seeded=facts.seeded), None
+    if not unverified:
+        _check_alike(place.record, known, "the record")
+    # Earlier draws from a ledger are in the record, not in the ledger.
+    facts = replace(facts, recorded=total is None or place.file is not None)
     if alone is not None and facts.sanitizer is not None:
         # Draws with equal seeds have equal names in reports, but in a record each needs its own.
         run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
@@ -227,7 +227,9 @@ def released(asked: Mapping[str, Any]) -> Released:
     return Released(report_of(facts), total, entry.record, joined)
 
 
-def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
+def _record_of(
+    inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any], *, seeded: bool
+) -> RecordPlace:
     """Find the record that the release enters.
 
     This is the record that the user named, or else a record among the inputs, or else the record of
@@ -240,7 +242,7 @@ def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, A
     for held, path in inputs:
         # A draw enters the record of the ledger's runs, so that nobody repeats it without its cost.
         # A draw from a seed is a test, and enters no record.
-        if not isinstance(held, Ledger) or asked["seed"] is not None:
+        if not isinstance(held, Ledger) or seeded:
             continue
         there = [place for place in map(Path, held.records) if place.parent.is_dir()]
         if path is not None:

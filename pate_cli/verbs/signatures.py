@@ -399,7 +399,8 @@ def release(
     the record of a ledger is unknown, pate makes a new record beside the ledger. If there are
     several records, the record that you name, or else the first record, takes over the runs of the
     other records. A record whose runs were taken over accepts no more runs. With `record` False,
-    earlier draws of a sanitized ε from the ledgers are unknown, so the report has no guarantee.
+    or if the ledgers are in memory and name no record, earlier draws of a sanitized ε from the
+    ledgers are unknown, so the report has no guarantee.
 
     Raises:
         ParameterError: the delta of the ledgers is too small. It must be at least the total error

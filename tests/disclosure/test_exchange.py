@@ -109,7 +109,7 @@ def test_a_reader_is_told_what_the_numbers_mean(report, tmp_path):
     assert pate.Stated.read(tmp_path / "curve.json") == replace(curve, name="curve.json")
 
 
-def test_draws_that_were_published_are_in_the_curve():
+def test_draws_that_were_published_are_in_the_curve(tmp_path):
     settings = {"order": 8.0, "beta": 0.02, "sigma_release": 9.0, "max_queries": 50}
     first = pate.aggregate(VOTES, "gnmax", sigma2=100.0, release="upper", **settings)
     labels = pate.aggregate(VOTES, "gnmax", sigma2=100.0, max_queries=50).report
@@ -122,7 +122,8 @@ def test_draws_that_were_published_are_in_the_curve():
     np.testing.assert_allclose(whole.rdp, bare.rdp[:3] + added, rtol=2e-5)
     assert whole.covers.startswith("all labels and the sanitized epsilon, if no training record")
     # A second release from the same votes says what the first one drew.
-    again = pate.release(first.ledger, order=8.0, beta=0.02, sigma_release=12.0).report
+    told = {"record": tmp_path / "r.json", "order": 8.0, "beta": 0.02, "sigma_release": 12.0}
+    again = pate.release(first.ledger, **told).report
     drawn = replace(draw, sigma=12.0)
     twice = pate.rdp_curve(parse_report(again.to_json()), orders=orders)
     more = added + np.array([drawn.rdp(order) for order in whole.orders])
@@ -132,13 +133,14 @@ def test_draws_that_were_published_are_in_the_curve():
         assert "not a Gaussian event" in refusal(UsageError, pate.dp_event, described)
 
 
-def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
+def test_rounds_add_up_and_the_largest_weight_of_groups_counts(tmp_path):
     mechanisms = [MNIST, pate.GNMax(250, 10, sigma2=60.0)]
     ledgers = [
         pate.aggregate(VOTES, each, max_queries=40, order=8.0, release="none").ledger
         for each in mechanisms
     ]
-    both = pate.rdp_curve(pate.release(ledgers, release="none").report, orders=[8.0])
+    together = pate.release(ledgers, release="none", record=tmp_path / "r.json").report
+    both = pate.rdp_curve(together, orders=[8.0])
     at = np.array(both.orders)
     wanted = sum(each.worst_rdp(queries=40, answers=40, orders=at) for each in mechanisms)
     np.testing.assert_allclose(both.rdp, wanted, rtol=1e-5)

@@ -9,7 +9,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import LedgerError, MismatchError, UsageError
+from pate_cli.core.errors import LedgerError, MismatchError, SpentError, UsageError
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.guarantee import sentence
 from pate_cli.verbs.signatures import verify
@@ -194,3 +194,44 @@ def test_a_quote_of_a_draw_by_the_analysis_of_the_paper_promises_nothing():
     quote = pate.quote(VOTES, "gnmax", **GIVEN, analysis="paper", release="upper", order=6.0)
     assert (quote.sound, quote.warnings) == (False, (sentence("paper"),))
     assert quote.headline().endswith("nothing is promised")
+
+
+def kept(**more):
+    """The ledger of a run that draws nothing."""
+    given = {"order": 6.0, "release": "none", "keep_ledger": True}
+    return pate.aggregate(VOTES, "gnmax", **GIVEN, **given, **more).ledger
+
+
+def test_a_ledger_in_memory_without_a_record_claims_nothing(tmp_path):
+    """Three draws from it claimed the same epsilon, each without the cost of the others."""
+    ledger = kept()
+    for _ in range(3):
+        drawn = pate.release(ledger, release="upper").report
+        assert (drawn.claimed, drawn.summary) == (False, sentence("gap-draws"))
+    named = pate.release(ledger, release="upper", record=tmp_path / "r.json").report
+    assert named.claimed
+    with pytest.raises(SpentError):
+        pate.release(ledger, release="upper", record=tmp_path / "r.json")
+
+
+def test_a_seed_hides_no_earlier_draw_from_a_report_that_draws_nothing(tmp_path):
+    """With a seed, the report left out a published draw of the record and claimed its epsilon; a
+    record that the user named hid it as well."""
+    ledger = kept(record=tmp_path / "r.json")
+    pate.release(ledger, release="upper")
+    honest = pate.release(ledger, release="none").report
+    for more in ({}, {"record": tmp_path / "other.json"}):
+        report = pate.release(ledger, release="none", seed=3, **more).report
+        assert report.earlier_draws == honest.earlier_draws != ()
+        assert report.epsilon == honest.epsilon
+
+
+def test_the_labels_of_a_report_with_a_draw_are_not_forgotten(tmp_path):
+    """A total took the draw of such a report for all of it, and left out what its labels cost."""
+    drawn = pate.release(kept(), release="upper", record=tmp_path / "r.json").report
+    bare = report_of(dataclasses.replace(drawn.facts, spent=None))
+    for unverified in (False, True):
+        with pytest.raises(UsageError, match="covers several runs but does not list them"):
+            released(bare, alone(), unverified=unverified)
+    total = released(drawn, alone())
+    assert total.queries == drawn.queries + 20

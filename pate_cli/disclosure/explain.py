@@ -29,6 +29,7 @@ from pate_cli.disclosure.guarantee import (
     against_a_guess,
     all_settings,
     by_record,
+    caveat,
     everything,
     premise_of,
     sentence,
@@ -217,6 +218,7 @@ def _promised(report: Report) -> Iterator[str]:
     if report.record_epsilon is not None:
         told = {"epsilon": shown(report.record_epsilon), "delta": shown(report.delta)}
         yield sentence("record", **told)
+        yield from caveat(report, "by-record") if report.total or report.refused else ()
     for group in report.groups:
         said = pair(group.epsilon, group.delta)
         yield sentence("by-group", group=quoted(group.group), said=said)
@@ -227,6 +229,7 @@ def _promised(report: Report) -> Iterator[str]:
     if spent is not None and report.claims("sum"):
         sums = {"epsilon": shown(spent.sum_epsilon), "delta": shown(spent.sum_delta)}
         yield sentence("however-disjoint" if spent.disjoint else "however", **sums)
+        yield from caveat(report, "sum")
     if report.crosscheck is not None and not report.refused:
         numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]

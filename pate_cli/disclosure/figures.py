@@ -80,7 +80,8 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
             `epsilon`. The probability that a run does so, and that the guess whether a record was
             used is right, is at most (e^ε a + δ)/(1 + e^ε). To prove this bound, apply the report's
             statement `released-epsilon` to two neighbouring vote files D and D', and once more with
-            D and D' exchanged.
+            D and D' exchanged. For `lessened`, a total of all runs that a failed release test made
+            smaller, the bound is the same, by the statement `total`.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"
@@ -91,6 +92,11 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
         often = (
             f"in {right} of the runs that publish so small an epsilon, and in {shown(delta)} of "
             "all runs besides"
+        )
+    elif kind == "lessened":
+        often = (
+            f"in {right} of the cases with so small an epsilon, and in {shown(delta)} of all cases "
+            "besides"
         )
     return (
         f"{scale_word(epsilon)} protection on pate's scale: someone guessing{seen} whether one "

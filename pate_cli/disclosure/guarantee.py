@@ -16,6 +16,7 @@ from pate_cli.core.said import Pairs, texts_of
 from pate_cli.core.words import CEILING
 from pate_cli.disclosure.figures import nats, pair, shown, verdict
 from pate_cli.disclosure.report import Report, ReportFacts, Statement
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Voting
@@ -150,7 +151,26 @@ def promise(report: Report) -> str:
     if not report.claimed:
         return sentence("kind-none", said=said)
     premise = {"worst-case": premise_of(report), TOTAL: f", {_chosen(report)}"}.get(kind, "")
-    return sentence(f"kind-{kind}", said=said) + premise
+    return sentence(f"kind-{kind}", said=said, holds=_validity(report, TOTAL)) + premise
+
+
+def _validity(report: Report, statement: str) -> str:
+    """Return when an ε of all runs holds, as the end of a sentence; `statement` is its name.
+
+    A failed release test makes such an ε smaller than the run can cost (THEORY.md, section 14.5).
+    """
+    return sentence("lessened", statement=statement) if _lessened(report) else sentence("whatever")
+
+
+def _lessened(report: Report) -> bool:
+    """Return whether a release test of the report or of its runs failed."""
+    return report.refused or any(run.outcome is Outcome.REFUSED for run in report.runs)
+
+
+def caveat(report: Report, statement: str) -> list[str]:
+    """Return a sentence on when an ε of all runs holds; none unless a release test failed."""
+    text = _validity(report, statement)
+    return [f"{text[:1].upper()}{text[1:]}."] if _lessened(report) else []
 
 
 def _chosen(report: Report) -> str:
@@ -174,10 +194,12 @@ def against_a_guess(report: Report) -> tuple[float, float, str]:
     """Return ε and δ for one training record, and the kind of ε as in `Report.epsilon_kind`.
 
     The ε for one training record is smaller than the ε for a teacher if somebody states how private
-    the training was.
+    the training was. If a failed release test makes the total of all runs smaller, the kind is
+    `lessened`.
     """
     epsilon, delta, kind = everything(report)
     own = report.spent.record_epsilon if kind == TOTAL and report.spent else report.record_epsilon
+    kind = "lessened" if kind == TOTAL and _lessened(report) else kind
     if own is None:
         return epsilon, delta, kind
     return own, delta, "worst-case" if kind == "upper" else kind
@@ -198,10 +220,12 @@ def _summary(report: Report) -> str:
     if report.record_epsilon is not None:
         numbers = {"epsilon": nats(report.record_epsilon), "delta": shown(report.delta)}
         found.append(sentence("by-training", **numbers))
+        found += caveat(report, "by-record") if report.total or report.refused else []
     if spent is not None and report.claims(TOTAL) and not report.total:
         said = pair(spent.epsilon, spent.delta)
         told = {"count": spent.count, "said": said, "chosen": _chosen(report)}
         found.append(sentence("together-disjoint" if spent.disjoint else "together", **told))
+        found += caveat(report, TOTAL)
     if any(done.prior for done in all_settings(report)):
         found.append(sentence("presupposed"))
     found += (f"{text[:1].upper()}{text[1:]}." for _, text in votes_of(report.rounds))
@@ -303,8 +327,8 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     epsilon, delta, kind = everything(report)
     if report.spent is not None and kind != report.epsilon_kind:
         runs = f"the {report.spent.count} runs in the record"
-        whatever = sentence("whatever")
-        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {whatever}"
+        when = _validity(report, TOTAL)
+        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {when}"
     yield "privacy", verdict(*against_a_guess(report))
 
 

@@ -27,7 +27,8 @@ from pate_cli.disclosure.figures import (
     shown,
     verdict,
 )
-from pate_cli.disclosure.guarantee import sentence, worded
+from pate_cli.disclosure.guarantee import sentence, summary_of, worded
+from pate_cli.disclosure.runs import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5
@@ -267,8 +268,28 @@ def test_all_runs_have_two_figures_and_what_each_presupposes():
     sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
     assert f"Together, all runs cost at most {sums}, even if later runs" in told
     # What it is worth is said of the total alone.
-    assert f"All runs together give {verdict(spent.epsilon, spent.delta)}." in told
+    assert f"All runs together give {verdict(spent.epsilon, spent.delta, 'lessened')}." in told
     assert told.count("on pate's scale") == 1
+
+
+def test_a_total_after_a_failed_test_is_not_said_to_hold_whatever_the_votes():
+    """It was called an (ε, δ) of all runs, although a passed test would have cost more."""
+    for kind in ("kept", "account"):
+        report = reports.made(kind)[0]
+        spent, told = report.spent, words(report)
+        assert verdict(spent.epsilon, spent.delta, "lessened") in told
+        assert verdict(spent.epsilon, spent.delta) not in told
+        names = ("total", "sum")
+        assert all(sentence("lessened", statement=name)[1:] in told for name in names)
+        passed = tuple(replace(run, outcome=Outcome.LABELLED) for run in spent.runs)
+        whole = worded(replace(report, spent=replace(spent, runs=passed)))
+        assert verdict(spent.epsilon, spent.delta) in words(whole)
+        assert "a failed release test" not in words(whole).lower()
+    promised = reports.made("account")[0].summary
+    assert "it holds whatever the votes were" not in promised
+    assert "it holds whatever the votes were" in whole.summary
+    rows = dict(summary_of(reports.made("kept")[0], publish=(), secret=()).rows)
+    assert rows["in all"].endswith(sentence("lessened", statement="total"))
 
 
 # --- pages ---------------------------------------------------------------------------------------

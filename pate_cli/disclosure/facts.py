@@ -242,6 +242,8 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
         yield "a run without an RDP cost cannot share a report with other runs or with a draw"
     if len(rounds) > 1 and any(done.target for done in rounds):
         yield "a report on several rounds needs their ledgers, so no round may have a target"
+    if facts.external and facts.cost.delta < facts.cost.least_delta:
+        yield "an external curve or the noise needs a larger delta than the delta of the report"
 
 
 def answer_faults(done: Round) -> Iterator[str]:

@@ -16,12 +16,14 @@ from pate_cli.core.errors import (
     LedgerError,
     ParameterError,
     PateError,
+    ReportError,
     UnreachableError,
     UsageError,
 )
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import Stated, refuse_short
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.runs import Budget, Outcome, Run, RunKind, plain_sums
 from pate_cli.disclosure.verification import faults_of_runs
 from refusals import refusal
@@ -212,6 +214,15 @@ def test_a_run_of_a_curve_has_a_delta_for_which_the_curve_may_be_used():
         Budget(99.0, 1e-4).refuse([run], [])
     assert not list(faults_of_runs([run]))
     assert any("delta" in fault for fault in faults_of_runs([replace(run, delta=1e-5)]))
+
+
+def test_a_report_below_the_least_delta_of_an_external_curve_does_not_hold(ledger):
+    """A report whose curve was changed to ask for a larger δ once passed every check."""
+    curve = pate.Stated(orders=ORDERS, rdp=0.01 * ORDERS, adjacency=REPLACE)
+    facts = pate.release(ledger, release="none", external=[curve]).report.facts
+    report_of(facts)
+    with pytest.raises(ReportError, match="needs a larger delta"):
+        report_of(replace(facts, external=(replace(curve, least_delta=1e-3),)))
 
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):

@@ -49,6 +49,7 @@ from pate_cli.disclosure.runs import (
     Outcome,
     Run,
     Spent,
+    fixed_late,
     named_where_disjoint,
     people_of,
     total_of,
@@ -559,7 +560,8 @@ class Entry:
 
         Raises:
             UnreachableError: earlier runs and this run together cost more than `budget`.
-            UsageError: there is a budget, but no record that has the cost of earlier runs.
+            UsageError: there is a budget, but no record that has the cost of earlier runs; or the
+                record has a Rényi filter, and would take over runs that began without this filter.
             LedgerError: runs in the record have other `teachers_per_record` or `groups` than this
                 run, so that they have no total cost; or the record is closed because another record
                 took over its runs.
@@ -669,6 +671,15 @@ class Entry:
                     "contains; give the record that contains all its queries as `record`"
                 )
         check_neighbours(run.settings for run in runs if run.settings is not None)
+        foreign = self._beside.missing_in(self._place.record)
+        together = [one.record.runs for one in (*self._place.files, *self._place.left)]
+        together += [(run,) for run in foreign if run.external is None]
+        if file is not None and fixed_late(together):
+            raise UsageError(
+                f"`budget_order` must be fixed before the first run, but {file.name} has another "
+                "`budget_order` than the runs that it would take over, or they began without one; "
+                "give the record of these runs as `record`, or no record"
+            )
         for name in sorted({*self._place.disjoint_from} - {run.ensemble for run in runs}):
             raise UsageError(
                 f"`disjoint_from` names {name}, which has no run in the record; correct the name, "

@@ -518,6 +518,17 @@ def _running(
     return [max(sums) for sums in zip(*each, strict=True)]
 
 
+def fixed_late(histories: Iterable[Sequence[Run]]) -> bool:
+    """Return whether a Rényi filter may have been chosen after some run, so that it is not valid.
+
+    Args:
+        histories: the runs of several records that become one, each in order. The Rényi filter is
+            that of the first run. It must have been fixed before the first run of every record.
+    """
+    rules = [runs[0].budget and runs[0].budget._rule for runs in histories if runs]
+    return len({*rules}) > 1 and rules[0] is not None
+
+
 def total_of(runs: Sequence[Run]) -> Figure:
     """Return the total cost of runs that were chosen beforehand.
 

@@ -369,3 +369,30 @@ def test_runs_for_other_neighbours_enter_no_record(tmp_path):
     other = replace(TRIED, id="other", settings=replace(settings, mechanism=mechanism))
     with pytest.raises(LedgerError, match="cannot share a total"):
         Entry(place, other, budget=None)
+
+
+def test_a_record_with_a_filter_takes_over_no_run_from_before_it():
+    """A record that began with an order took over a record that had begun without one. Its order
+    may have been chosen by what the other had released, but the budget went on to admit runs."""
+    ruled = Budget(9.0, 1e-3, 8.0)
+    for path, budget in (("plain", None), ("ruled", ruled), ("alike", ruled)):
+        entry(path, path=Path(path), budget=budget).enter()
+    plain = SpendRecord.read("plain")
+
+    def merged(into, *others, beside=None, **given):
+        place = RecordPlace.found(Path(into), [*map(Path, others)])
+        return Entry(place, None, budget=None, beside=beside, **given)
+
+    for given in (
+        {"others": ["plain"]},
+        {"others": ["alike", "plain"]},
+        {"others": [], "beside": plain},
+    ):
+        with pytest.raises(UsageError, match="must be fixed before the first run"):
+            merged("ruled", *given.pop("others"), **given)
+    with pytest.raises(UsageError, match="must be fixed before the first run"):
+        merged("new", "ruled", "plain")
+    merged("ruled", "alike").enter()
+    merged("plain", "ruled").enter()  # A record that began without an order never admits at one.
+    with pytest.raises(UsageError, match="`budget_order`"):
+        entry("late", path=Path("plain"), budget=ruled)

@@ -235,7 +235,7 @@ def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
     wanted = Cost(1e-5, both).of_curves
     assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
     (part,) = found.external
-    assert part.covers == "all labels"
+    assert part.covers == "all labels, if no training record reached more than 1 teacher"
     assert round_up(found.epsilon) == found.epsilon
 
 

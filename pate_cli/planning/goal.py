@@ -37,7 +37,7 @@ _COARSE, _LEAST = 10_000, 1e-4
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search looks for: the largest number of expected answers, or the smallest ε.
+    """A goal of a search: the largest number of expected answers, or the smallest ε.
 
     The caller gives the largest allowed ε, or the wanted number of expected answers.
 

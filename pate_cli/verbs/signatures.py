@@ -115,10 +115,9 @@ def aggregate(
     `quote` takes the arguments of `aggregate`, and returns the largest possible cost before you
     run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`.
     Before the run draws noise, pate writes the run to the record of these teachers. If the run
-    fails after this, its full cost stays in the record. (A run may be removed if it failed because
-    the votes were not valid.) With several `workers`, importing your main module must have no
-    effect, because each worker imports it. A `checkpoint` is deleted at the end of the run, so save
-    labels that you only have in memory.
+    fails after this, its full cost stays in the record (unless the votes were not valid). With
+    several `workers`, importing your main module must have no effect. A `checkpoint` is deleted at
+    the end of the run, so save labels that you only have in memory.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -131,8 +130,7 @@ def aggregate(
         RefusedError: the release test failed; the error carries the public report.
         UnreachableError: all runs of the record together would cost more than the `budget`, or this
             run could cost more than `max_epsilon`.
-        PateError: the votes cannot be read, a parameter is out of range, or pate cannot go on for
-            another reason.
+        PateError: the votes cannot be read, a parameter is out of range, or the run cannot go on.
     """
 
 

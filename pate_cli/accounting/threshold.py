@@ -197,19 +197,19 @@ def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats
     shape = np.broadcast_shapes(moments.excess.shape[1:], np.shape(argmax_rdp))
     worst, term = np.zeros(shape), np.empty(shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        weight = np.exp(moments.log_weight)
-        endless = not np.all(np.isfinite(weight))
-        for excess, times in zip(moments.excess, weight, strict=True):
+        for excess, times in zip(moments.excess, np.exp(moments.log_weight), strict=True):
             np.multiply(times, gain, out=term)
-            if endless:  # ∞·0 stands for 0
-                np.copyto(term, 0.0, where=gain <= 0.0)
             term += excess
             np.maximum(worst, term, out=worst)
     np.log1p(worst, out=worst)
-    if np.any(exponent > _LARGE):
+    heaviest = np.maximum(moments.log_weight.max(axis=0), 0.0)
+    if np.max(exponent, initial=0.0) + np.max(heaviest, initial=0.0) > _LARGE:
+        # Products that may overflow are computed as logarithms: the result must rise with F.
+        with np.errstate(divide="ignore"):
+            log_gain = exponent + np.log(-np.expm1(-exponent))
         far = np.full(shape, -np.inf)
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
-            far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
-        worst = np.where(np.broadcast_to(exponent > _LARGE, shape), far, worst)
+            far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + log_gain))
+        worst = np.where(exponent + heaviest > _LARGE, far, worst)
     worst /= order - 1.0
     return np.minimum(worst, cap + argmax_rdp, out=worst)

@@ -1,5 +1,6 @@
 """The threshold test is a coin: its cost with many digits, over whole and real scores."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -70,3 +71,23 @@ def test_a_whole_query_costs_what_its_worst_plurality_allows():
     wanted = chain_rdp(tests, answers, cap=4.0 / (2.0 * 1.5**2)).max()
     found = mechanism.query_costs(np.array([4.0])).whole[0]
     assert found == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize(("score", "order"), [(-2.0, 30.0), (-4.0, 12.0), (1.0, 60.0)])
+def test_the_cost_rises_with_that_of_the_answer(score, order):
+    """A product that overflowed once gave a larger cost than at costlier answers."""
+    moments = cell_moments(
+        np.array([score]), width=1.0, threshold=1.54, sigma=0.58, order=order, moved=1
+    )
+    answers = np.concatenate([[0.0], np.geomspace(1e-9, 80.0, 400)])
+    found = chain_rdp(moments, answers, cap=order / (2.0 * 0.58**2))
+    assert np.all(np.diff(found) >= -1e-12 * found[1:])
+    with mpmath.workdps(50):
+        for answer, cost in zip(answers[::40].tolist(), found[::40].tolist(), strict=True):
+            gain = mpmath.expm1((order - 1) * mpmath.mpf(answer))
+            exact = max(
+                mpmath.log1p(mpmath.mpf(float(excess[0])) + mpmath.exp(float(weight[0])) * gain)
+                for excess, weight in zip(moments.excess, moments.log_weight, strict=True)
+            )
+            exact = min(exact / (order - 1), order / (2.0 * 0.58**2) + answer)
+            assert cost == pytest.approx(float(exact), rel=1e-10, abs=1e-300)

@@ -220,7 +220,7 @@ def answered() -> None:
 def what_was_released() -> str:
     """Return a phrase that says whether anything was released before an interruption."""
     if _ANSWERED.get():
-        return "all answers that were sent are in the record"
+        return "all answers that were sent are in the record, if there is one"
     if any(out.released for out in _OUTPUTS.get([])):
         return "some outputs were released already: count the cost of this run as spent"
     return "nothing was released"

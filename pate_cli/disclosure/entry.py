@@ -665,7 +665,8 @@ class Entry:
         runs = self.record.runs
         latest = {run.id: run for run in runs}
         for known, run in ((one, run) for one in self._place.files for run in one.record.runs):
-            if queries_in(latest[run.id]) > queries_in(run):
+            # A copy whose session cannot go on costs the same, however many queries it lacks.
+            if run.session is not None and queries_in(latest[run.id]) > queries_in(run):
                 raise LedgerError(
                     f"{known.name} lacks queries of session {run.id} that another record or report "
                     "contains; give the record that contains all its queries as `record`"

@@ -196,13 +196,11 @@ class Budget:
 
         Raises:
             UnreachableError: all runs together would cost more than the budget.
-            UsageError: an earlier run had a budget with an `order` that differs from the `order` of
-                this budget; or both budgets have a Rényi filter, but with different δ's; or this
-                budget has a Rényi filter, but the first run had no budget.
+            UsageError: the first run had a budget with another `order` than this budget; or both
+                budgets have a Rényi filter, but with different δ's; or this budget has a Rényi
+                filter, but the first run had no budget.
         """
-        others = [run.budget for run in earlier if run.budget is not None]
-        late = self.order is not None and bool(earlier) and earlier[0].budget is None
-        if late or any(one._rule != self._rule for one in others):
+        if not self.fixed_by(earlier):
             raise UsageError(
                 "the first run of a record fixes `budget_order` and its `budget_delta` for all "
                 "later runs; give the same numbers as the first run, or leave them out if the "
@@ -220,12 +218,17 @@ class Budget:
             "that it costs less, or give a larger budget"
         )
 
+    def fixed_by(self, runs: Sequence[Run]) -> bool:
+        """Return whether the first run fixed the rule of this budget; True if there are no runs.
+
+        A Rényi filter is valid only if it was fixed before the first run (THEORY.md, section 15.2).
+        """
+        first = runs[0].budget if runs else self
+        return (first and first._rule) == self._rule
+
     @property
     def _rule(self) -> tuple[float, float] | None:
-        """Return the order and δ of the Rényi filter; None if the budget uses plain sums.
-
-        All budgets of a record must have the same rule; `refuse` checks this.
-        """
+        """The order and δ of the Rényi filter; None if the budget uses plain sums."""
         return None if self.order is None else (self.order, self.delta)
 
 
@@ -446,7 +449,7 @@ def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
     It does if a run declares ensembles disjoint, or if the runs state how private the training of
     their teachers was, because teachers with another name were trained again.
     """
-    trained = training_of([run.settings for run in runs if run.draw is None]) is not None
+    trained = any(run.settings is not None and run.settings.training is not None for run in runs)
     if trained or any(run.disjoint_from for run in runs):
         return tuple(run.public for run in runs)
     return tuple(replace(run.public, ensemble=None) for run in runs)

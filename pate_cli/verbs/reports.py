@@ -185,7 +185,7 @@ def record_cost(asked: Mapping[str, Any]) -> RecordCost:
         runs,
         Spent.of(runs) if runs else None,
         budget,
-        plain_sums(runs) if budget is None else budget.spent(runs),
+        budget.spent(runs) if budget is not None and budget.fixed_by(runs) else plain_sums(runs),
         None if reports is None else tuple(_checked(record, one) for one in reports),
     )
 

@@ -93,6 +93,10 @@ def test_teachers_that_were_trained_again_have_no_total_for_one_training_record(
     again = run(ensemble="new", **asked)
     assert again.report.record_epsilon is not None  # of this run alone
     assert again.report.spent.record_epsilon is None
+    # A run whose teachers' training nobody states once hid that there were two trainings.
+    run(ensemble="old")
+    both = pate.release([first.ledger, second.ledger], again=True)
+    assert both.report.record_epsilon is None
     assert "none of which was trained again" in str(first.report.statements)
 
 

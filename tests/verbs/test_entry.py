@@ -28,7 +28,7 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.disclosure.runs import Budget, Outcome, Run
+from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
 from pate_cli.disclosure.target import States, TargetPlan
 from slices import some
 from some_runs import TRIED
@@ -394,5 +394,9 @@ def test_a_record_with_a_filter_takes_over_no_run_from_before_it():
         merged("new", "ruled", "plain")
     merged("ruled", "alike").enter()
     merged("plain", "ruled").enter()  # A record that began without an order never admits at one.
+    # The taken-over runs admit nothing at their order there, and the plain sums stay.
+    found = pate.spent("plain", budget=9.0, budget_delta=1e-3, budget_order=8.0)
+    assert found.however_chosen == plain_sums(SpendRecord.read("plain").runs)[-1]
+    entry("fresh", path=Path("plain"), budget=Budget(9.0, 1e-3)).enter()
     with pytest.raises(UsageError, match="`budget_order`"):
         entry("late", path=Path("plain"), budget=ruled)

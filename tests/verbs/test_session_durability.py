@@ -134,6 +134,18 @@ def test_a_session_goes_on_only_in_the_copy_with_all_its_queries(tmp_path):
     assert done.report.queries == 3
 
 
+def test_reports_of_a_session_that_goes_on_enter_one_record(tmp_path):
+    """The second report was once refused, because the record had fewer queries of the session."""
+    sessions, total = tmp_path / "s.json", tmp_path / "total.json"
+    answered(sessions, "a")
+    before = pate.release(sessions, record=False).report
+    pate.release(before, record=total)
+    answered(sessions, "abc")
+    after = pate.release(pate.release(sessions, record=False).report, record=total).report
+    assert after.spent.count == 1
+    assert after.epsilon == before.epsilon  # what the rule of the session allows
+
+
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
     record = tmp_path / "r.json"
     with pate.Session(record=record, **ASKED) as session:

@@ -86,9 +86,10 @@ class Ask:
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
         by_teacher: True if a list has one vote per teacher; False if it has one count per class.
-            If `by_teacher` is None, pate looks at the list in `votes`: a list that contains texts
-            or None has one vote per teacher, and so has every list in a session with `groups` or
-            without a list of classes. Any other list has one count per class.
+            If `by_teacher` is None, pate looks at the list in `votes`: a list of texts and None has
+            one vote per teacher, and so has every list in a session with `groups` or without a list
+            of classes. A list of numbers has one count per class. A list with numbers and also
+            texts or None is refused.
     """
 
     votes: Votes

@@ -169,3 +169,6 @@ def test_a_session_tells_its_holder_what_matched_no_name():
     with pate.Session(teachers=3, classes=2, **TEST) as session:
         session.ask([1, 2])
         assert session.unmatched.cast == 0
+        text = refusal(VoteError, session.ask, [1, None, 2])
+        assert text.endswith("ask with `pate.Ask(votes, by_teacher=True)`")
+        session.ask_all([pate.Ask([1, None, 2], by_teacher=True)])

@@ -137,6 +137,7 @@ def test_missing_entries_of_all_kinds():
         ([[[1], [2, 3]], [[1], [2, 3]]], "its rows are no numbers and no texts"),
         ([[1, "secret"]], "has texts beside numbers"),
         ([{"secret": 1}], "Python objects"),
+        ([[True, 2, 0]], "has true or false beside numbers"),
         ([[2**70, 1]], "a number of more than 64 bits"),
         ([np.ma.masked_equal([3, 1], 1)], "is a masked array; fill it"),
         (np.ma.masked_equal([[3, 1]], 1), "is a masked array; fill it"),

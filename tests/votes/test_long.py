@@ -1,6 +1,7 @@
 """Long form: a row a vote, in any order, is counted as if there were a row a query."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -120,6 +121,10 @@ def test_a_list_of_queries_is_what_is_asked():
         assert found == [9, 5, 7]
         assert (file.facts.read_off, file.order) == ((), "the list of queries")
         np.testing.assert_array_equal(counts, [[0, 2], [1, 1], [0, 0]])
+    large = [2**60 + 1, 2**60 + 2]
+    table_of_large = votes([(q, t, 1) for q in large for t in (1, 2)])
+    for ids in (large, tuple(large), pd.Series(large), pd.Series(large, dtype=object)):
+        assert read(table_of_large, queries=ids, teachers=2, classes=2)[1] == large
     assert read(table, queries=[9, 5])[1] == [9, 5]
     assert "query 0 of the list of queries" in refused(table, queries=[7, 9, 5])
     told = {"teachers": 2, "classes": 2}

@@ -258,6 +258,66 @@ def test_listed_ids_of_text_files_do_not_depend_on_who_voted(tmp_path):
     assert found[1][1][2] == [0, 0]
 
 
+def test_listed_ids_of_text_files_are_whole_numbers_of_up_to_64_bits(tmp_path):
+    rows = [f"{q},{t},{t % 2}" for q in (2**63 - 1, -(2**63)) for t in range(4)]
+    (tmp_path / "v.csv").write_text("\n".join(["query_id,teacher_id,label", *rows]))
+    for ids in ([2**63 - 1, -(2**63)], [2**63 - 1, -(2**63), 2**63]):
+        how = {"classes": 2, "teachers": 4, "queries": [*map(str, ids)]}
+        with open_votes(tmp_path / "v.csv", layout="long", **how) as file:
+            (batch,) = file.batches()
+        assert [*batch.ids] == (ids if len(ids) == 2 else [*map(str, ids)])
+        assert batch.counts.tolist()[:2] == [[2, 2], [2, 2]]
+
+
+NUMERALS = {"01": 1, "1.00": 1, "1e0": 1, "1.": 1, ".0": 0, "1,0": 1, "1,": 1, "-0": 0, "2": 2}
+MISSED = ("nan", "NaN", "-1.0", "-1", "-inf", "-2.5")
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("beside", ["1", "b", "unsure"])
+def test_numbers_in_text_files_are_read_one_by_one(beside, normalise, tmp_path):
+    """In long and in wide form, whatever other votes there are."""
+    path, how = tmp_path / "v.csv", {"label_names": "a,b,c", "teachers": 4}
+    how |= {"accept_unmatched": True, "normalise": normalise}
+    for cell in (*NUMERALS, *MISSED, "3", "0.5", "inf", "9" * 5000):
+        other = [0, beside != "unsure", 0]
+        wanted = [n + (place == NUMERALS.get(cell)) for place, n in enumerate(other)]
+        told = [[cell, beside], [beside, cell]]
+        rows = [f'{q},{t},"{v}"' for q, row in enumerate(told) for t, v in enumerate(row)]
+        lines = [f'q{q},"{row[0]}","{row[1]}"' for q, row in enumerate(told)]
+        long, wide = ["query_id,teacher_id,label", *rows], ["query_id,teacher_0,teacher_1", *lines]
+        for layout, text in (("long", long), ("labels", wide)):
+            path.write_text("\n".join(text))
+            more = {"teachers": 2} if layout == "labels" else {}
+            with open_votes(path, layout=layout, **{**how, **more}) as file:
+                counts = [row for batch in file.batches() for row in batch.counts.tolist()]
+                unmatched = file.unmatched()
+            assert counts == [wanted] * 2
+            strange = cell not in NUMERALS and cell not in MISSED
+            assert unmatched.votes == 2 * (strange + (beside == "unsure"))
+            causes = [cause for text, _, cause in unmatched.texts if text != "unsure"]
+            told_why = "is a number outside 0..2; number the classes from 0 on"
+            assert causes == [told_why] * strange
+
+
+def test_true_and_false_of_text_files_may_be_aliases(tmp_path):
+    path = tmp_path / "v.csv"
+    for aliases in ({"true": "yes", "false": "no"}, {"TRUE": "yes", "true": "no", "False": "no"}):
+        for beside in ("FALSE", "no"):
+            rows = ["query_id,teacher_id,label", "0,0,TRUE", f"0,1,{beside}", "0,2,TRUE"]
+            path.write_text("\n".join(rows))
+            assert histograms(path, label_names="no,yes", aliases=aliases) == [[[1, 2]]]
+
+
+def test_a_later_row_of_json_lines_may_have_more_keys_beside_lists(tmp_path):
+    path = tmp_path / "v.jsonl"
+    path.write_text('{"labels": [0, 1]}\n{"labels": [1, 1], "note": "late"}')
+    assert open_and_count(path, layout="labels", classes=2, teachers=2) == [[1, 1], [0, 2]]
+    path.write_text('{"teacher_0": 0}\n{"teacher_0": 1, "teacher_1": 1}')
+    with pytest.raises(VoteError, match="the first row has no key 'teacher_1'"):
+        open_and_count(path, layout="labels", classes=2, teachers=2)
+
+
 def test_as_many_queries_as_teachers_need_a_null_for_each_missing_vote(tmp_path):
     """Else rows and columns could be exchanged; the length of the first list once decided."""
     lists = [[0, 1, 1], [1, 0, 1], [1, 1, 1]]

@@ -66,7 +66,7 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array, in which no entry changes the type of another one.
 
-    Numbers beside texts stay numbers, and True beside NaN stays True. Numbers above 2^53 are always
+    Numbers beside texts stay numbers, and True beside NaN stays True. Scores above 2^53 are always
     rounded, and not only beside a fraction.
     """
     values = np.asarray(rows)
@@ -78,8 +78,11 @@ def _stacked(rows: Any) -> NDArray[Any]:
 
 
 def _rounded(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers as floats if one is above 2^53, so that it is as beside a fraction."""
-    whole = values.dtype.kind in "iu" and values.size > 0
+    """Return whole scores as floats if one is above 2^53, so that it is as beside a fraction.
+
+    Only arrays of three dimensions are scores; other whole numbers may be ids, and stay exact.
+    """
+    whole = values.dtype.kind in "iu" and values.size > 0 and values.ndim == 3
     large = whole and max(int(values.max()), -int(values.min())) > 1 << 53
     return values.astype(np.float64) if large else values
 
@@ -131,6 +134,8 @@ def _plain(values: NDArray[Any]) -> tuple[NDArray[Any], np.dtype[Any]]:
         return np.array(texts, dtype=object).reshape(values.shape), np.dtype("U1")
     if kind_of(found.type) not in ("number", "truth", "nothing"):
         what = "has texts beside numbers, Python objects or a number of more than 64 bits"
+        if any(isinstance(e, bool | np.bool_) for e in flat) and any(map(_is_number, flat)):
+            what = "has true or false beside numbers"
         raise ParameterError(f"{what}; votes must be whole numbers, or texts with `label_names`")
     truth = pa.types.is_boolean(found.type)
     found = found.cast(pa.float64(), safe=False) if found.null_count else found

@@ -399,9 +399,11 @@ def _refuse_same_votes(
         ensemble: the ensemble of the new run.
         others: ensembles that the new run declares disjoint from `ensemble`.
     """
-    known = {run.ensemble for run in runs} - {None}
-    for name in [] if ensemble is None else [name for name in before if name in known]:
-        if not any(name in each for each in people_of(runs, ensemble, others)):
+    if ensemble is None:
+        return
+    known, people = {run.ensemble for run in runs} - {None}, people_of(runs, ensemble, others)
+    for name in before:
+        if name in known and not any(name in each for each in people):
             raise UsageError(
                 f"these votes already ran as ensemble {name}, which is declared disjoint from "
                 f"{ensemble}; the same votes cannot belong to both ensembles, so give `ensemble` "

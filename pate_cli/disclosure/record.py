@@ -186,9 +186,8 @@ class RecordFile:
     def sighting(self) -> Sighting:
         """Return the length and hash of the record, by which pate later notices lost lines."""
         lines, chain = self._journal.lines, self._journal.chain
-        last, *earlier = self.ensembles or (None,)
-        names = tuple(name for name in earlier if name is not None)
-        return Sighting(str(self.path), len(lines), chain, last, names)
+        last = self.ensembles[0] if self.ensembles else None
+        return Sighting(str(self.path), len(lines), chain, last, self.ensembles[1:])
 
     def tells_of(self, seen: Sighting) -> bool:
         """Return whether this record begins with all lines of the record that `seen` describes."""

@@ -226,8 +226,8 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
             yield "a total must not have a test or a draw of its own"
         return
     check_alike(rounds)
-    if any(done.id for done in rounds):
-        yield "only a ledger may contain the name of a round"
+    if any(done.id or done.ensemble for done in rounds):
+        yield "only a ledger may contain the name of a round or of its ensemble"
     plan = facts.plan
     if (facts.sanitized is None) != (plan is None or not plan.publishes_draw):
         yield "there is a sanitized epsilon without parameters, or parameters without an epsilon"

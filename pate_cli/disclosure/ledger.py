@@ -32,15 +32,19 @@ _LEDGER: Final = Form("pate-ledger", "ledger", version=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Round(Settings):
-    """Settings of one run, and the number of its answers; all fields except `id` are public.
+    """Settings of one run, and the number of its answers.
+
+    All fields except `id` and `ensemble` are public.
 
     Attributes:
         answers: how many labels were released.
         id: a random name, so that no run is charged twice or forgotten; empty in reports.
+        ensemble: the name of the teachers' ensemble; None if they have no name, and in reports.
     """
 
     answers: int
     id: str = field(default="", metadata=SPARING)
+    ensemble: str | None = field(default=None, metadata=SPARING)
 
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
         yield from super()._faults(mechanism)

@@ -83,7 +83,7 @@ class SpendRecord:
         def run(done: Round) -> Run:
             # Only the ledger may contain the name of a round, and this record may be published.
             name = hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32]
-            told = {"answers": done.answers, "round": done.id}
+            told = {"answers": done.answers, "round": done.id, "ensemble": done.ensemble}
             settings, outcome = Settings.of(done), Outcome.LABELLED
             return Run.of(id=name, outcome=outcome, time=None, settings=settings, **told)
 
@@ -95,18 +95,21 @@ class SpendRecord:
         A session is in the result with the queries of the record that has more of them.
 
         Raises:
-            LedgerError: a session was asked different queries in two copies of one record.
+            LedgerError: two entries of one session differ, and neither is known to continue the
+                other. Its record may have been copied, and both copies may have been asked.
         """
-        both = sorted((*other.runs, *self.runs), key=queries_in)
-        turns = dict[str, tuple[str, ...]]()
+        both, latest = sorted((*other.runs, *self.runs), key=queries_in), dict[str, Run]()
         for run in both:
-            before = turns.setdefault(run.id, run.turns)
-            if run.turns and run.turns[: len(before)] != before:
+            before = latest.get(run.id, run)
+            if not continues(run, before):
                 raise LedgerError(
-                    f"session {run.id} was asked different queries in two copies of one record, "
-                    "but its cost covers only one copy, so the copies have no total cost; discard "
-                    "the answers of one copy, and give only the other copy"
+                    f"session {run.id} has different queries in two inputs, and nothing shows that "
+                    "one input continues the other, so their total cost is unknown; give only the "
+                    "latest report of the session, or give its record. If the record was copied "
+                    "and both copies were asked, discard the answers of one copy, and give only "
+                    "the other copy"
                 )
+            latest[run.id] = run
         ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
         mine = (ended.get(run.id, run) for run in self.runs)
         return SpendRecord((*mine, *other.missing_in(self)))
@@ -310,8 +313,10 @@ class RecordFile:
                 self.goes_on_in = name
             case {"ask": str(name), "asks": list(asks)} if self._runs[name].session is not None:
                 self._asked.setdefault(name, []).extend({**ask} for ask in asks)
+                before = self._turns.setdefault(name, [])
                 # Old records have no `turn`; their queries themselves then tell copies apart.
-                self._turns.setdefault(name, []).append(str(event.get("turn", asks)))
+                asked = hashlib.sha256(json.dumps([before[-1:], asks]).encode()).hexdigest()[:16]
+                before.append(str(event.get("turn", asked)))
             case _:
                 raise ValueError(event)
 
@@ -319,9 +324,22 @@ class RecordFile:
 def queries_in(run: Run) -> tuple[int, int]:
     """Return two numbers that are larger for a later entry of the same session.
 
-    They are the number of queries in the entry, and the number of its `turns`, which reports omit.
+    They are the number of queries in the entry, and the number of its `turns`: reports omit all but
+    the last.
     """
     return 0 if run.settings is None else run.settings.queries, len(run.turns)
+
+
+def continues(run: Run, before: Run) -> bool:
+    """Return whether an entry of a run is known to contain all that another entry of it contains.
+
+    An entry of a session contains the queries of an earlier entry if it names the last turn of the
+    earlier entry. All other runs, and sessions that nobody asked yet, have no turns.
+    """
+    asked = before.settings
+    if run == before or asked is None or asked.rule is None or not asked.queries:
+        return True
+    return bool(before.turns) and before.turns[-1] in run.turns
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:

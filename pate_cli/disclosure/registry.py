@@ -39,7 +39,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
     """
     if not explanation.promised:
         raise UsageError(f"a register cannot list this report: {explanation.headline()}")
-    tested = report.tested
+    tested, releases = report.tested, report.runs if report.total else report.rounds
     told = {
         "title": explanation.title,
         "labels": sentence(
@@ -50,7 +50,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
         "summary": report.summary,
         "trust": sentence("rests-trust"),
-        "releases": "Many releases" if len(report.runs) > 1 else "One release",
+        "releases": "Many releases" if len(releases) > 1 else "One release",
         "access": "Interactive" if any(done.rule for done in report.rounds) else "Non-interactive",
         "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
     }

@@ -207,10 +207,13 @@ class ReportFacts:
 
         The result is None if the report includes costs of external mechanisms, because external
         mechanisms saw the records directly, not through a teacher. It is also None for several
-        rounds if the record names several ensembles that one person's data may have reached.
+        rounds if there is no record, or if the record names several ensembles that one person's
+        data may have reached.
         """
         rounds, spent = self.rounds, self.spent
-        if self.external or (len(rounds) > 1 and spent and trained_several_times(spent.runs)):
+        if self.external:
+            return None
+        if len(rounds) > 1 and (spent is None or trained_several_times(spent.runs)):
             return None
         return training_of(rounds)
 

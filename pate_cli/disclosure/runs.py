@@ -248,9 +248,9 @@ class Run:
         round: the name of the run's round in its ledger; not in reports.
         session: a hash of the options of a session, by which a continued session finds its run in
             the record; None in reports.
-        turns: random names for the times at which a session was asked queries; empty in reports.
-            Two copies of a record whose sessions were asked different queries differ in these
-            names.
+        turns: random names for the times at which a session was asked queries; in reports only the
+            last one. Two copies of a record whose sessions were asked different queries differ in
+            these names.
         draw: the parameters with which a release drew a sanitized ε from ledgers; None if this
             entry is not a release.
         drawn_from: the names of the rounds from whose costs a release drew the sanitized ε; empty
@@ -389,7 +389,8 @@ class Run:
     @property
     def public(self) -> Run:
         """Return the run as reports show it, without names that only ledgers or records have."""
-        return replace(self, round="", session=None, turns=(), drawn_from=(), votes=None)
+        hidden: dict[str, Any] = {"round": "", "session": None, "drawn_from": (), "votes": None}
+        return replace(self, turns=self.turns[-1:], **hidden)
 
 
 @dataclass(frozen=True)

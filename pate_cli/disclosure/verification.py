@@ -29,7 +29,7 @@ from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import answer_faults, report_of, run_of, stated, textbook_steps
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.guarantee import all_settings, votings
-from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.record import SpendRecord, continues
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run, RunKind, Spent
 from pate_cli.disclosure.settings import Settings
@@ -78,7 +78,7 @@ _COST: Final = (
     *("ensemble", "disjoint_from"),
 )
 # Fields of a run that a report only has in `spent`, and in no fact.
-BESIDE: Final = ("ensemble", "disjoint_from", "budget", "total_epsilon", "total_delta")
+BESIDE: Final = ("turns", "ensemble", "disjoint_from", "budget", "total_epsilon", "total_delta")
 # These settings of a session change while the session goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
 # The possible outcomes of a run of each kind; runs of all other kinds are pending or labelled.
@@ -564,11 +564,17 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         if told.outcome is Outcome.PENDING:
             names -= {"outcome", "answers", "total_epsilon", "total_delta"}
     elif by_now is not None and asked.queries < by_now.queries:
-        names -= {"outcome", "answers"}
+        names -= {"outcome", "answers", "turns"}
+        if not alone and told.turns and not continues(known, told):
+            yield "the record lacks queries that the report contains"
         there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
             yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
+    if told.external is not None:  # It began when it was first given to a release.
+        names -= {"time"}
+    if not told.turns:  # Older reports do not name the turns of a session.
+        names -= {"turns"}
     if told.ensemble is None:  # At that time no ensembles were declared disjoint.
         names -= {"ensemble"}
     for name in sorted(names):

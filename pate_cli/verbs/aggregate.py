@@ -105,7 +105,9 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
             facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
             report = report_of(facts)
             if ledger is not None:
-                ledger = replace(ledger, records=tuple(str(file.path) for file in record.files))
+                rounds = tuple(replace(done, ensemble=record.ensemble) for done in ledger.rounds)
+                paths = tuple(str(file.path) for file in record.files)
+                ledger = replace(ledger, rounds=rounds, records=paths)
             place.publish(report, ledger)
     _end(kept, report)
     return Aggregation(place.labels, report, ledger)

@@ -292,9 +292,9 @@ def _of_rounds(
     least = facts.cost.least_delta
     if total.delta < least:
         raise ParameterError(
-            f"these rounds together need a `delta` of at least {least:.2g}, because floating-point "
-            f"noise has an error of this size; the ledgers have a delta of {total.delta:g}. "
-            "Give fewer ledgers, or ledgers of runs with a larger `delta`"
+            f"these costs together need a `delta` of at least {least:.2g}, because floating-point "
+            "noise or an external curve has an error of this size; the ledgers have a delta of "
+            f"{total.delta:g}. Give fewer ledgers, or ledgers of runs with a larger `delta`"
         )
     return facts
 

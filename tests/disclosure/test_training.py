@@ -77,7 +77,7 @@ def test_runs_on_the_same_votes_are_composed_and_then_amplified(tmp_path):
     assert run(record=record).report.spent.record_epsilon is None
 
 
-def test_teachers_that_were_trained_again_have_no_total_for_one_training_record():
+def test_teachers_that_were_trained_again_have_no_total_for_one_training_record(tmp_path):
     """Two trainings at epsilon 1 tell of a record: with all votes seen, up to epsilon 2."""
     asked = {"keep_ledger": True, "release": "none", "order": 8.0, **PRIVATE}
     first, second = (run(ensemble=name, **asked) for name in ("old", "new"))
@@ -90,6 +90,12 @@ def test_teachers_that_were_trained_again_have_no_total_for_one_training_record(
     reports = pate.release([first.report, second.report], record=False).report
     assert reports.record_epsilon is None
     assert reports.spent.record_epsilon is None
+    # Ledgers once lost the names when they were moved away from their records.
+    apart = [dataclasses.replace(each.ledger, records=()) for each in (first, second)]
+    for record in (False, tmp_path / "r.json"):
+        moved = pate.release(apart, record=record, again=True).report
+        assert moved.record_epsilon is None
+        assert all("ensemble" not in each for each in moved.to_dict()["rounds"])
     again = run(ensemble="new", **asked)
     assert again.report.record_epsilon is not None  # of this run alone
     assert again.report.spent.record_epsilon is None

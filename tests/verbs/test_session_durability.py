@@ -116,10 +116,10 @@ def test_two_copies_of_a_session_have_no_total_if_they_were_asked_differently(tm
         {"given": given, "record": False, "unverified": True},
         {"given": given[0], "record": second},
     ):
-        assert "in two copies of one record" in refusal(LedgerError, pate.release, **asked)
+        assert "has different queries in two inputs" in refusal(LedgerError, pate.release, **asked)
     assert not third.exists()
     pate.release(first, record=third)
-    assert "in two copies" in refusal(LedgerError, pate.release, [third, second], record=False)
+    assert "in two inputs" in refusal(LedgerError, pate.release, [third, second], record=False)
 
 
 def test_a_session_goes_on_only_in_the_copy_with_all_its_queries(tmp_path):
@@ -134,15 +134,37 @@ def test_a_session_goes_on_only_in_the_copy_with_all_its_queries(tmp_path):
     assert done.report.queries == 3
 
 
-def test_reports_of_a_session_that_goes_on_enter_one_record(tmp_path):
-    """The second report was once refused, because the record had fewer queries of the session."""
+def reported(record):
+    return pate.release(record, record=False).report
+
+
+def test_reports_of_two_copies_of_a_session_have_no_total(tmp_path):
+    """Reports named no turn: two copies with different queries were charged as one session."""
+    first, second, total = (tmp_path / f"{name}.json" for name in "abt")
+    answered(first, "a")
+    shutil.copy(first, second)
+    answered(first, "b")
+    answered(second, "cd")
+    reports = [reported(first), reported(second)]
+    for record in (False, total):
+        assert "in two inputs" in refusal(LedgerError, pate.release, reports, record=record)
+    assert "in two inputs" in refusal(LedgerError, pate.release, reports[0], record=second)
+    assert pate.release([reports[0]] * 2, record=False).report.queries == 2
+    found = pate.verify(reports[0], record=second)
+    assert "the record lacks queries that the report contains" in str(found.checks)
+
+
+def test_a_report_of_a_session_that_goes_on_joins_the_record_of_the_session(tmp_path):
+    """The record was once refused, because a record of its earlier report had fewer queries."""
     sessions, total = tmp_path / "s.json", tmp_path / "total.json"
     answered(sessions, "a")
-    before = pate.release(sessions, record=False).report
+    before = reported(sessions)
     pate.release(before, record=total)
     answered(sessions, "abc")
-    after = pate.release(pate.release(sessions, record=False).report, record=total).report
-    assert after.spent.count == 1
+    text = refusal(LedgerError, pate.release, reported(sessions), record=total)
+    assert "or give its record" in text
+    after = pate.release([before, sessions], record=total).report
+    assert (after.spent.count, after.queries) == (1, 3)
     assert after.epsilon == before.epsilon  # what the rule of the session allows
 
 

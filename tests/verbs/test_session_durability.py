@@ -150,6 +150,12 @@ def test_reports_of_two_copies_of_a_session_have_no_total(tmp_path):
         assert "in two inputs" in refusal(LedgerError, pate.release, reports, record=record)
     assert "in two inputs" in refusal(LedgerError, pate.release, reports[0], record=second)
     assert pate.release([reports[0]] * 2, record=False).report.queries == 2
+    with pate.Session(record=False, **ASKED) as session:  # Without a record, turns have no names.
+        session.ask((8, 0))
+        early = session.report()
+        session.ask((8, 0))
+    given = [early, session.report()]
+    assert "in two inputs" in refusal(LedgerError, pate.release, given, record=False)
     found = pate.verify(reports[0], record=second)
     assert "the record lacks queries that the report contains" in str(found.checks)
 

@@ -57,7 +57,7 @@ def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
         assert text.startswith(
             f"{votes.name}: 6 of 10 votes match no label name: 3 would match with "
         )
-        assert "1 are read as abstentions, 2 are other words" in text
+        assert "1 are read as abstentions, 2 are other texts" in text
         for word in ("`normalise`", "`aliases`", "`label_names`", "`accept_unmatched`"):
             assert word in text
         assert not any(word in text for word in ("Katze", "fish", "CAT", "N/A"))

@@ -15,15 +15,15 @@ following bound for every event S and every ε' ≥ 0 with p > 0, and states the
   P[S] − e^{ε'} P'[S] ≤ p · sup over y, y' of (M(y)[S] − e^x M(y')[S]),
   x = log(1 + (e^{ε'} − 1)/p).
 
-Suppose that a release is (ε, δ)-DP if all votes of one teacher may change. Then the release is
-(ε', δ)-DP for one record of a teacher if the x in this bound is at least ε, or if p ≤ δ. The bound
-on P[S] is true for every event S, so it also applies to an ex-post guarantee, in which the
-published ε depends on the votes.
+Suppose that a release is (ε, δ)-DP if all votes of one teacher may change. If
+log(1 + (e^{ε'} − 1)/p) is at least ε, or if p ≤ δ, this (ε, δ)-DP release is also (ε', δ)-DP for
+one record of a teacher. The bound on P[S] is true for every event S, so it also applies to an
+ex-post guarantee, in which the published ε depends on the votes.
 
 If the training of a teacher is (ε0, δ0)-DP, the hockey-stick divergence of its votes is at most
 p = δ0 + (1 − δ0)(e^{ε0} − e^{ε'})₊/(1 + e^{ε0}) (Kairouz, Oh and Viswanath 2015, Theorem 2.1). If
-δ0 is 0 and p has this value, the smallest ε' with x ≥ ε satisfies
-e^{ε'} = (1 + e^{ε0 + ε})/(e^{ε0} + e^ε).
+δ0 is 0 and p = (e^{ε0} − e^{ε'})₊/(1 + e^{ε0}), the smallest ε' with log(1 + (e^{ε'} − 1)/p) ≥ ε
+satisfies e^{ε'} = (1 + e^{ε0 + ε})/(e^{ε0} + e^ε).
 """
 
 from __future__ import annotations

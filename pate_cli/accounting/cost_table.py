@@ -5,19 +5,19 @@ known amount. Scores are rounded to the cells (v, k) of a lattice. Usually the r
 of votes for the plurality. If the tested score is a real number, v is the index of the cell that
 contains this score. For mechanisms whose cost does not depend on v, v is 0. The column k is the
 index of a cell of a `ScoreGrid`. In Confident-GNMax, one vote can change v and k together. Where
-possible, queries are then placed on a second lattice, which describes more exactly how far one vote
-moves a query (`RivalColumns`).
+possible, Confident-GNMax places queries on a second lattice, which describes more exactly how far
+one vote moves a query (`RivalColumns`).
 
 **The cost within a distance** (`costs_within`) is the largest RDP cost in all cells that a query
-can reach if at most d votes on it change. A release test uses the sum u_d of these costs over
-queries, for each distance d. One vote moves a query by at most one row and K columns, and the cost
-ρ(v, k) is non-decreasing in k. So
+can reach if at most d votes on it change. For each distance d, a release test uses u_d, the sum
+over queries of the cost within distance d. One vote moves a query by at most one row and K columns,
+and the cost ρ(v, k) is non-decreasing in k. So
 
   u_d = Σ over queries of max over |v' − v| ≤ d of ρ(v', min(k + dK, last))
 
 is an upper bound on the total RDP cost of the queries at every vote file that differs by at most d
 votes per query. Neighbours D, D' satisfy u_d(D') ≤ u_{d+1}(D), because the cells within distance d
-of D' are within distance d + 1 of D. `costs_within` computes the exact maximum over all cells
+of D' are within distance d + 1 of D. `costs_within` computes the exact maximum of ρ over all cells
 within distance d. (`sensitivity` uses maxima over whole blocks of cells, which are faster to
 compute but may be larger.)
 """
@@ -53,8 +53,8 @@ def costs_within(
     """Return the largest cost in the cells that d votes can reach from each given cell.
 
     Args:
-        cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and these columns,
-            [b − a, columns], nats.
+        cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and the given
+            columns, [b − a, columns], nats.
         rows: number of rows of the lattice.
         grid: the grid of scores; each interval of scores is a column of the lattice.
         cells: the cell (v, k) of each query, [cells, 2].
@@ -209,7 +209,7 @@ class Price:
         rdp: total RDP cost, nats.
         distances: ascending d ≥ 0, [distances].
         curve: the local sensitivity LS_d at each distance, summed over queries, nats.
-        ceiling: a data-independent bound on LS_d at all larger distances, nats.
+        ceiling: a data-independent bound on LS_d at every distance d, nats.
     """
 
     rdp: float
@@ -295,7 +295,7 @@ class CostTable(ABC):
 
     @property
     def sampled(self) -> bool:
-        """Return whether sensitivities are computed in some rows only, so that they are no bounds.
+        """Return whether sensitivities are computed in some rows only, and so are no upper bounds.
 
         Sensitivities that are no bounds are only used to choose settings.
         """

@@ -8,12 +8,13 @@ class to another. A query is *lone* if only the old or only the new voter votes 
 added or removed (THEORY.md, section 21).
 
 If a public list names at most K queries for each voter (`assigned`), and nobody votes on other
-queries, at most K queries change, and each of them is charged as moved. If voters choose their
-queries, the new voter moves a vote on j *moved* queries, and a vote is added or removed on l *lone*
-queries, with 2j + l ≤ 2K. The worst-case RDP costs of a moved query are w for the whole query, w1
-for the test and w2 for an answer. The worst-case RDP costs of a lone query are w_lone for the whole
-query, w1 for the test and w2_lone for an answer. There are two bounds on the cost of all queries
-together. Both also hold if queries are chosen after seeing earlier answers:
+queries, at most K queries change. Each changed query is charged as if a vote on it moved. If voters
+choose their queries, the new voter moves a vote on j *moved* queries, and a vote is added or
+removed on l *lone* queries, with 2j + l ≤ 2K. If a vote on a query moves, the worst-case RDP costs
+are w for the whole query, w1 for the test and w2 for an answer. If a vote on a query is added or
+removed, the worst-case RDP costs are w_lone for the whole query, w1 for the test and w2_lone for an
+answer. There are two bounds on the cost of all queries together. Both bounds also hold if queries
+are chosen after seeing earlier answers:
 
   by whole query: max over j and l of j·w + l·w_lone,
   by step: max over j and l of (j + l)·w1 + a·w2 + b·w2_lone.
@@ -55,8 +56,8 @@ class FewVotes:
 
     Attributes:
         votes: K ≥ 1, the largest number of votes of one voter.
-        assigned: whether a public list names at most `votes` queries for each voter, and nobody
-            votes on other queries.
+        assigned: whether each voter votes only on queries that a public list names for this voter;
+            the list names at most `votes` queries for each voter.
     """
 
     votes: int
@@ -76,12 +77,11 @@ class FewVotes:
     def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return how many queries and answers a new voter changes, in all cases that may cost most.
 
-        A query is moved if a vote on it moves to another class, and lone if a vote is added or
-        removed. The results are the numbers of moved queries, of lone queries, of answers to moved
-        queries and of answers to lone queries, [cases] each. A cost that is linear in the four
-        results is a piecewise linear function of the number of moved queries. So the cost is
-        largest at the smallest or largest number of moved queries, or at a number at which the
-        slope of this function changes.
+        The results are the number j of queries on which a vote moves to another class, the number l
+        of queries on which a vote is added or removed, the number of answers to the j queries, and
+        the number of answers to the l queries, [cases] each. A cost that is linear in the four
+        results is a piecewise linear function of j, and is largest at the smallest or largest j, or
+        at a j at which the slope of this function changes.
         """
         most = min(self.votes, queries)
         ends = [most, 0, 2 * most - queries, answers, 2 * most - answers]
@@ -91,7 +91,7 @@ class FewVotes:
         return moved, lone, answered, np.minimum(lone, answers - answered)
 
     def rdp(self, queries: int, answers: int, *, moved: StepCosts, lone: StepCosts) -> Floats:
-        """Return the worst-case cost of queries with at most this many answers, [orders], nats."""
+        """Return the worst-case cost if at most `answers` queries are answered, [orders], nats."""
         one, other, a, b = (each[:, None] for each in self.cases(queries, answers))
         whole = one * moved.whole + other * lone.whole
         steps = one * moved.test + other * lone.test + a * moved.answer + b * lone.answer
@@ -177,8 +177,8 @@ class CostSum:
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
     """Return μ² of the Gaussian-DP bound on all queries (THEORY.md, 9.3 and 26.2).
 
-    A lone vote changes one count instead of two, so the squared shift of the counts is half as
-    large.
+    If a vote is added or removed, one count changes, and if a vote moves, two counts change. So the
+    squared shift of the counts is half as large if a vote is added or removed.
 
     Args:
         few: on how many queries one voter votes; None if there is no limit.

@@ -15,10 +15,10 @@ cost of the query is at most
       1/(λ−1) · log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} e^{(λ−1) F(z)}],
 
 where F is the RDP cost of the argmax. ρ depends on the votes alone, not on the result of the test.
-So the sum of ρ over *all rows, whose number is fixed in advance*, is an RDP bound by ordinary
-composition. If a cap on answers ends a run early, ρ of the rows that were not read is charged, too.
-Noise decides where such a run ends, so the sum of ρ over the rows that were read is not an RDP
-bound.
+So by ordinary composition the sum of ρ over *all rows, whose number is fixed in advance*, bounds
+the RDP cost of all queries. If a cap on answers ends a run early, ρ of the rows that were not read
+is charged, too. Noise decides where a cap on answers ends a run, so the sum of ρ over the rows that
+were read does not bound the RDP cost of the run.
 
 DEPARTURE. The paper charges the threshold test for every query and the argmax for answered queries,
 and reports the expected cost. The RDP cost of a query contains the average of an exponential over
@@ -47,8 +47,9 @@ class PassMoments:
 
     Attributes:
         excess: E_Q[(P/Q)^λ] − 1, where P and Q are the distributions of the result of the test at
-            two neighbours, [4, *v.shape]. Each v' = v − moved and v' = v + moved has two values:
-            one with P at v and Q at v' (forward), and one with P at v' and Q at v (reverse).
+            two neighbours, [4, *v.shape]. The excess has two values for v' = v − moved, and two for
+            v' = v + moved: one with P at v and Q at v' (forward), and one with P at v' and Q at v
+            (reverse).
         log_weight: log p^λ p'^{1−λ} (forward) or log p'^λ p^{1−λ} (reverse) for the event that the
             test passes, [4, *v.shape].
         order: the Rényi order λ.

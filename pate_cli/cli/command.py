@@ -1,8 +1,8 @@
 """Commands for Typer, made from the keywords of verbs; each is imported when it is called.
 
-A verb is a function of the library. A command is a function that calls a verb. In a command, the
-argument `asked` has the parameters for the verb, and `view` says how to show the result. All other
-arguments of a command, such as `strict`, are options that only the command line has:
+A verb is a function of the library, and a command calls a verb. In a command, the argument `asked`
+has the parameters for the verb, and `view` says how to show the result. All other arguments of a
+command, such as `strict`, are options that only the command line has:
 
     @command(verbs.verify)
     def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None: ...
@@ -117,8 +117,8 @@ def command(
     """Turn a function into a command; its options come from the verb, the function and `View`.
 
     Args:
-        verb: the verb that the function calls with the argument `asked`; None if the function has
-            no argument `asked`.
+        verb: the library function (verb) that the function calls with the argument `asked`; None if
+            the function has no argument `asked`.
         shown: the options of `View` that the command has.
     """
 

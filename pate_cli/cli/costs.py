@@ -58,7 +58,7 @@ def smooth_sensitivity(
     """Show how much one record could change the cost of these votes. NOT releasable.
 
     With --analysis paper the command also checks conditions C5 and C6 of the 2018 paper, without
-    which the paper's smooth sensitivity is not valid. If one of them fails, the exit code is 4.
+    which the paper's smooth sensitivity is not valid. If C5 or C6 fails, the exit code is 4.
 
       pate smooth-sensitivity votes.parquet --max-queries 300
     """

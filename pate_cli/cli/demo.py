@@ -20,8 +20,8 @@ _TARGET = 1.5  # The votes of the demo fail the release test once in 10^11 runs.
 def demo(*, folder: FileName | None = None) -> None:
     """Label real votes that come with pate, and explain the result.
 
-    250 random forests vote on whether people earn more than 50,000 dollars. Each forest was trained
-    on its own 100 census records. The votes of the demo are public; your own votes are not.
+    250 random forests, each trained on its own 100 census records, vote on whether people earn more
+    than 50,000 dollars. The votes of the demo are public; your own votes are not.
     """
     import pyarrow.parquet as pq
 

@@ -27,16 +27,16 @@ def release(
 
     Give reports or records of any runs. With --external the total also includes other mechanisms
     that were trained on the same records. If you give only ledgers, you may also publish a
-    sanitized epsilon of their votes (--release upper). For this, all ledgers must have the same
-    Renyi order. Choose the order before the first label is drawn, and give it as --order to every
-    pate aggregate whose ledger you will give to pate release. pate release writes every sanitized
+    sanitized epsilon of their votes (--release upper). All ledgers must have the same Renyi order.
+    Choose the Renyi order before the first label is drawn, and give it as --order to every pate
+    aggregate whose ledger you will give to pate release. pate release writes every sanitized
     epsilon to the record. If a sanitized epsilon was already drawn from one of the runs, pate
     refuses to draw another sanitized epsilon (exit code 7).
 
       pate release first.report.json second.report.json --report both.report.json
     """
     if asked.get("again") and asked.get("record") is False:
-        raise UsageError("`again` needs a record with earlier draws; run without `record` False")
+        raise UsageError("`again` needs a record with earlier draws; leave out `record` False")
     first = Path(public_name(asked["given"][0])).stem.removesuffix(".spent") or "release"
     piped = report == "-" or (report is None and not terminal.read_by_person())
     place = "-" if piped else report or f"{first}.report.json"

@@ -32,7 +32,7 @@ def explain(
     The command first checks every number, and names what it could not check. The command only reads
     the public report, so its text may be published, too. With --html the command writes one page
     for the person who must sign that the labels may be handed out. If a number or sentence of the
-    report is false, the explanation says so instead, and the exit code is 10.
+    report is false, the explanation only says which checks failed, and the exit code is 10.
 
       pate explain labels.report.json --html page.html
     """

@@ -28,12 +28,12 @@ def session(
 ) -> None:
     """Ask queries one by one: votes on stdin, labels on stdout, one JSON object per line.
 
-    A query is {"id": "q7", "counts": [3, 240, 7]}. A query may also have counts by class, "counts":
-    {"cat": 240, "dog": 7}, or one vote per teacher, "votes": ["cat", null, "dog"]. A public guess
-    is "prior". The answer is {"id": "q7", "label": 1, "remaining": 618}. The label is null if too
-    few teachers agree, after noise. The cost of an answer is on disk, in the record, before the
-    answer is sent. A line that is not a query costs nothing; its answer is {"id": "q7", "error":
-    "line 7: ..."}.
+    A query is {"id": "q7", "counts": [3, 240, 7]}. The counts may also be given by class: "counts":
+    {"cat": 240, "dog": 7}. Instead of "counts", a query may have one vote per teacher: "votes":
+    ["cat", null, "dog"]. A public guess is "prior". The answer is {"id": "q7", "label": 1,
+    "remaining": 618}. The label is null if too few teachers agree, after noise. The cost of an
+    answer is on disk, in the record, before the answer is sent. A line that is not a query costs
+    nothing; its answer is {"id": "q7", "error": "line 7: ..."}.
 
     To continue a session later, give the same command again. A query with an id that was asked
     before gets the same answer. The cost of the whole session is fixed beforehand, and is valid

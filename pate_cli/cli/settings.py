@@ -23,8 +23,8 @@ def plan(
 
     Give two of --teachers, --target-epsilon and --answers, and the plan finds the third. Answers
     are computed for made-up teachers who are right as often as --agreement says. For each
-    agreement the command prints the average and the smallest probability that such teachers pass
-    the release test. The command reads no votes.
+    level of agreement the command prints the probability that a run passes the release test: the
+    average over several kinds of queries, and the smallest. The command reads no votes.
 
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
@@ -53,7 +53,7 @@ _WARNING: Final = (
 def tune(asked: dict[str, Any], view: View) -> None:
     """Find threshold, noise and number of queries for a goal. NOT releasable if VOTES are private.
 
-    The command tries settings of the mechanisms confident and gnmax, numbers of queries, and
+    The command tries settings of the mechanisms `confident` and `gnmax`, numbers of queries, and
     weights of a prior. The command prints the best settings, and a `pate aggregate` line with these
     settings. If you have no votes yet, use pate plan, whose results may be published.
 

@@ -155,7 +155,7 @@ def told_to_person() -> bool:
 def refuse_closed() -> None:
     """Raise OutputError if standard output is closed."""
     if sys.stdout is None or sys.stdout.closed:
-        raise OutputError("cannot write standard output: it is closed")
+        raise OutputError("cannot write standard output: it is closed; connect a pipe or a file")
 
 
 def say(message: str) -> None:
@@ -172,7 +172,7 @@ def say(message: str) -> None:
 def outputs(*, force: bool) -> Iterator[Outputs]:
     """Yield a transaction for the outputs of a command.
 
-    If the command is interrupted, `what_was_released` says whether these outputs were released.
+    If the command is interrupted, `what_was_released` says whether the outputs were released.
     """
     from pate_cli.files.outputs import Outputs
 

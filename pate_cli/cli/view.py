@@ -77,7 +77,7 @@ def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
 
     The options about reading the votes are removed from `asked`. If stderr is a terminal, the
     function also prints the votes that are texts and match no label name. If stderr is a file or a
-    log, it does not print them, because others may read the file or log.
+    log, the function prints no unmatched votes, because others may read the file or log.
     """
     from pate_cli.mechanisms import mechanism_class
     from pate_cli.verbs.request import reading

@@ -52,8 +52,8 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
     """Return each value, or each slice along an axis, once and in ascending order.
 
     If `np.unique` is called without `return_counts`, numpy imports its module for masked arrays,
-    which takes a twentieth of the time of a short run. This function avoids the import: it passes
-    `return_counts`, and does not use the counts.
+    which takes a twentieth of the time of a short run. So that numpy does not import the module for
+    masked arrays, this function passes `return_counts`. It does not use the counts.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
 
@@ -63,7 +63,7 @@ class SparseCounts:
     """Vote histograms that only store the classes with votes. SECRET.
 
     All rows have the same number of entries, which is the number that the longest row needs. A row
-    that needs fewer entries ends with padding.
+    with more entries than classes with votes ends with padding.
 
     Attributes:
         labels: the classes with votes, ascending in each row, followed by the number `classes` as
@@ -158,14 +158,14 @@ class SparseCounts:
     def without_votes(self, place: Ints) -> Ints:
         """Return one class without votes for each row, [queries].
 
-        In a row, number the classes without votes 0, 1, 2, … from the lowest class up. `place`
-        holds one such number j per row, and the method returns the class with number j. If a row
-        has at most j classes without votes, the returned number is not a class.
+        The classes without votes of each row are numbered 0, 1, 2, … in ascending order. `place`
+        holds a number j for each row, and the method returns the class without votes that has the
+        number j. If a row has at most j classes without votes, the returned number is not a class.
 
-        Number the classes with votes in the same way, and let class ℓ have number i. There are ℓ
-        classes below class ℓ: i of them have votes, so ℓ − i have none. The class ℓ is thus below
-        the returned class exactly if ℓ − i ≤ j. The returned class is j plus the number of classes
-        with votes below it.
+        If i classes with votes are smaller than a class ℓ, then ℓ − i classes without votes are
+        smaller than ℓ. So a class ℓ with votes is smaller than the returned class exactly if at
+        most j classes without votes are smaller than ℓ: ℓ − i ≤ j. The returned class is j plus the
+        number of classes with votes that are smaller than the returned class.
         """
         before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
         before &= self.labels < self.classes
@@ -254,7 +254,7 @@ CLASSES: Final = 2
 class LabelSet:
     """How many labels each query has, and their names, if a query has several yes-or-no labels.
 
-    The number and the names are public.
+    The number of labels and the names of the labels are public.
 
     Row r of the votes is about label r % count of query r // count, and has the classes no and yes.
 
@@ -277,7 +277,7 @@ class LabelSet:
             )
 
     def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """Return labels with one row per query, [queries, count], from labels [queries · count].
+        """Return labels [queries · count] as an array with one row per query, [queries, count].
 
         Every label is 1 for yes, 0 for no, or NO_LABEL.
         """

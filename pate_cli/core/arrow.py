@@ -1,7 +1,7 @@
 """Convert between arrays of Arrow and numpy without importing pandas.
 
-The conversions that pyarrow itself offers import pandas if pandas is installed. This would take
-longer than the import of numpy.
+The conversions that pyarrow itself offers import pandas if pandas is installed. The import of
+pandas takes longer than the import of numpy.
 """
 
 from __future__ import annotations

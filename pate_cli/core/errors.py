@@ -43,8 +43,8 @@ def printable(text: str) -> str:
 class PateError(Exception):
     """Raised when `pate` refuses something; the message says what is wrong and what to do.
 
-    Catch it around any call of the library, to distinguish a refusal from a bug. The message is one
-    printable line of limited length.
+    Code that calls the library can catch PateError to distinguish a refusal from a bug. The message
+    is one printable line of limited length.
 
         >>> try:
         ...     pate.aggregate([[90, 8, 2]], layout="counts", delta=2.0)
@@ -147,7 +147,7 @@ class OutputError(PateError):
 
 
 class SpentError(PateError):
-    """Raised if a sanitized ε was already drawn from a ledger; another would cost more privacy."""
+    """Raised if a sanitized ε was already drawn from a ledger; a second draw costs more privacy."""
 
     exit_code = 7
 
@@ -169,7 +169,7 @@ _LOCAL: Final = "file"
 
 
 def without_credentials(name: str) -> str:
-    """Return an address without user, password, query and fragment.
+    """Return an address, such as a URL, without its user, password, ?query and #fragment.
 
     A name that is not an address, such as a path, is returned unchanged.
     """
@@ -188,7 +188,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _bare(found: re.Match[str], rest: str) -> str:
-    """Return the part of an address after its slashes, without possible secrets."""
+    """Return the part of an address that follows `:/` or `://`, without possible secrets."""
     local = found.string.startswith(_LOCAL, max(0, found.start() - len(_LOCAL)))
     # After `file:`, the first name is a host only behind two slashes, or if it contains a password.
     if not local or len(found[1]) == 2 or re.match("[^/]*:[^/]*@", rest):

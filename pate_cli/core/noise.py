@@ -2,8 +2,8 @@
 
 **From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63). The sign bit is
 the sign of the draw. The size of the draw is the quantile of the upper tail at u = (k + ½)·2^-64 in
-(0, ½): -Φ⁻¹(u) for the normal, -log(2u) for Laplace. Far out in the tails, where privacy depends on
-them, neighbouring values of u are 2^-64 apart. The largest possible normal draw is 9.16 standard
+(0, ½): -Φ⁻¹(u) for the normal, -log(2u) for Laplace. Even far out in the tails, on which privacy
+depends, neighbouring values of u are 2^-64 apart. The largest possible normal draw is 9.16 standard
 deviations, and the largest possible Laplace draw is 44.37 scales. Infinite draws cannot occur.
 Floating-point numbers just below ½ are 2^-54 apart, and u is always at least 2^-54 below ½. So a
 draw is never 0, and the distribution of draws is exactly symmetric.
@@ -13,90 +13,94 @@ draws are fixed, a draw is compared with one threshold c. For example, class i w
 count is above the largest noisy count of all other classes, and a query is answered if the noisy
 maximum is above T. The proof replaces the ideal draws of a run by its actual draws, one after the
 other. Let F be a tail probability of the ideal draw and G that of the actual draw, on either side.
-The list below explains two small numbers, eta and cell, for which
+Two small numbers, eta and cell, bound the difference of F and G; the list below explains them:
 
     |G(c) - F(c)| <= eta F(c) + cell    for every c.
 
 If N ideal draws are replaced by actual draws, every event S satisfies P_actual[S] <= e^(N eta)
 (P_ideal[S] + N cell), and also the inequality in which P_actual and P_ideal are exchanged. If the
-ideal run has a guarantee (eps, delta), the actual run has the guarantee
+ideal run is (eps, delta)-differentially private, the actual run is (eps', delta')-differentially
+private with
 
-    eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
+    eps' = eps + 2 N eta,    delta' = e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
 
 - *cell*: each actual draw stands for an interval of ideal draws, which is called a cell. The tail
   probabilities F and G differ by at most the probability of a cell, which is at most `CELL` =
   2^-64, even far out in the tail. (At each end, all ideal draws beyond the largest actual draw are
   one cell.)
 
-- *coarse cells* belong to draws that take part in several comparisons. An example is the noise on
-  the threshold of the sparse vector technique, because many rows are compared with this threshold.
-  If all other draws are fixed, each outcome of the run means that such a draw lies in an interval.
-  Round-off changes the probability that the draw lies in this interval by at most A = 2^-53 (1 +
-  tau/b), where tau is the number of teachers and b the scale of the noise.
+- *coarse cells* belong to draws that take part in several comparisons, such as the noise on the
+  threshold of the sparse vector technique, because many rows are compared with this threshold. If
+  all draws are fixed except one draw with coarse cells, each outcome of the run means that this
+  draw lies in an interval, which is called the interval of the outcome. Round-off changes the
+  probability of the interval of an outcome by at most A = 2^-53 (1 + tau/b), where tau is the
+  number of teachers and b the scale of the noise.
 
   If an interval is at least 2^-13 scales long, round-off changes the probability of the interval by
   a factor of at most 1 + 2^13 A, and this factor is part of eta. If the interval of an outcome is
-  shorter than 2^-13 b, this factor can be large. The interval of the outcome is that short with
-  probability at most 2^-13 r, where r is the number of rows that are compared with the threshold.
-  So these short intervals add 2^-13 r A = 2^-66 (1 + tau/b) r for each draw of this kind. If a run
-  has Q draws of this kind and r rows, it draws at least r numbers. So 2^-66 (1 + tau/b) Q for each
-  number that is drawn is enough. This is less than `COARSE_CELL` = 2^-53 if (1 + tau/b) Q < 2^13;
-  otherwise the mechanism states a larger cell.
+  shorter than 2^-13 b, round-off can change its probability by a larger factor. But the interval of
+  the outcome is shorter than 2^-13 b with probability at most 2^-13 r, where r is the number of
+  rows that are compared with the threshold. So each draw with coarse cells adds at most 2^-13 r A =
+  2^-66 (1 + tau/b) r to N cell, and Q draws with coarse cells add at most 2^-66 (1 + tau/b) r Q to
+  N cell. A run with r rows draws N >= r numbers, so a cell of 2^-66 (1 + tau/b) Q is enough.
+  `COARSE_CELL` = 2^-53 is larger than 2^-66 (1 + tau/b) Q if (1 + tau/b) Q < 2^13;
+  otherwise the `noise_cell` of the mechanism is larger than `COARSE_CELL`.
 
 - *eta* is the effect of round-off. Three numbers are rounded: u, the quantile (by a few units in
-  the last place) and count + scale * draw. The effect is as if the threshold c moved by at most
-  2^-53 (a few |x| + tau/sigma) standard deviations. Here x is the draw, tau the number of teachers
-  and sigma the standard deviation of the noise. If the threshold c moves, log F changes by at most
-  the distance times the hazard rate of the draw, which is the density divided by the tail
-  probability. The hazard rate is at most |x| + 1 <= 10.2 for the normal and 1 for Laplace. So the
-  round-off of all three numbers gives an eta of about 2^-53 (500 + 10 tau/sigma). For example, for
-  ten thousand queries over ten classes and noise with tau/sigma = 6, eps increases by 2 N eta =
-  1e-8. A published eps is rounded up to four decimals. The code does not add 2 N eta to eps,
-  because 1e-8 is negligible compared with rounding to four decimals.
+  the last place) and count + scale * draw. Round-off has the same effect as moving the threshold c
+  by at most 2^-53 (a few |x| + tau/sigma) standard deviations. Here x is the draw, tau the number
+  of teachers and sigma the standard deviation of the noise. If the threshold c moves, log F changes
+  by at most the distance times the hazard rate of the draw, which is the density divided by the
+  tail probability. The hazard rate is at most |x| + 1 <= 10.2 for the normal and 1 for Laplace. So
+  the round-off of u, the quantile and count + scale * draw gives an eta of about 2^-53 (500 + 10
+  tau/sigma). For example, for ten thousand queries over ten classes and noise with tau/sigma = 6,
+  eps increases by 2 N eta = 1e-8. A published eps is rounded up to four decimals. The code does not
+  add 2 N eta to eps, because 1e-8 is negligible compared with rounding to four decimals.
 
 - *the best of s* normal draws: among the s classes without votes on a query, only the class with
-  the largest noise can win. `best_normal_from_words` makes this largest noise as one draw, from one
-  word, with a cell of 2^-64. The eta of this draw is below 2^-53 (20,000 + 700 tau/sigma), with tau
-  and sigma as above. A second random word decides, uniformly, which of the s draws is the best one
-  (`place_from_words`). The exact probability of each of the s choices is 1/s, and the actual
-  probability is between (1 - s 2^-64)/s and (1 + s 2^-64)/s. So the choice among the s draws adds
-  to eta, but not to cell. THEORY.md, section 24.2, proves the bounds on the eta of the best draw
-  and on the probability of each choice.
+  the largest noise can win. `best_normal_from_words` makes the largest noise of the s classes as
+  one draw, from one word, with a cell of 2^-64. The eta of the largest noise is below 2^-53 (20,000
+  + 700 tau/sigma), where tau is the number of teachers and sigma the standard deviation of the
+  noise. All s classes are equally likely to have the largest noise, so a second random word chooses
+  the class that has it (`place_from_words`). Each class should be chosen with probability 1/s, and
+  the actual probability is between (1 - s 2^-64)/s and (1 + s 2^-64)/s. So the choice of the class
+  adds to eta, but not to cell. THEORY.md, section 24.2, proves the bound on the eta of the largest
+  noise and the bounds on the probability with which a class is chosen.
 
 - *a published epsilon* is a multiple of 1e-4. The draws that lead to the same published epsilon
   form an interval, and an event may be any set of such intervals. The number of intervals that
   draws can reach depends on the standard deviation of the noise on epsilon, and this standard
-  deviation is secret. So the noise on a published epsilon is made from two words
-  (`fine_normal_from_words`), with cells of 2^-128. Cells change the probability of an interval by
-  at most 2^-128 at each of its two ends. Even for 2^63 intervals, all these changes together are at
-  most one `CELL` = 2^-64. `smallest_delta` allows for `RELEASES` published epsilons.
+  deviation is secret. So `fine_normal_from_words` makes the noise on a published epsilon from two
+  words, with cells of probability 2^-128. Cells change the probability of an interval by at most
+  2^-128 at each of its two ends. The probabilities of 2^63 intervals change by at most one `CELL` =
+  2^-64 in total. `smallest_delta` allows for `RELEASES` published epsilons.
 
-  Round-off changes the epsilon that is then rounded to a multiple of 1e-4 by at most 2^-49 M nats.
-  Epsilon is a sum, one term of which is the noise; M, in nats, is an upper bound on the sum of the
-  absolute values of its terms. The noise on a published epsilon never has a standard deviation
-  below `NARROWEST`. So round-off changes the probability of an interval by at most 2e-8 M times
-  this probability. If the standard deviation of the noise on epsilon is 0.001 nats or more, the
-  change is at most 3e-10 M times the probability of the interval. The proof is in THEORY.md,
-  section 24.4.
+  Before a published epsilon is rounded to a multiple of 1e-4, round-off changes it by at most 2^-49
+  M nats. Epsilon is a sum, one term of which is the noise; M, in nats, is an upper bound on the sum
+  of the absolute values of its terms. The noise on a published epsilon never has a standard
+  deviation below `NARROWEST`. So round-off changes the probability of an interval by at most 2e-8 M
+  times this probability. If the standard deviation of the noise on epsilon is 0.001 nats or more,
+  round-off changes the probability of an interval by at most 3e-10 M times this probability. The
+  proof is in THEORY.md, section 24.4.
 
-Each draw stands for a cell of ideal draws. Because of these cells, the true delta is larger than
+Each draw stands for a cell of ideal draws. Because draws have cells, the true delta is larger than
 the delta of ideal noise, and the difference is *not* negligible if delta is small. `smallest_delta`
-returns ten times the error that cells add to delta. The error that cells add to delta grows with
-eps. The code computes the error that cells add to delta for an eps that is the worst-case eps of
-the labels plus one, or 10 if that is less. The code adds one to the eps of the labels to leave room
-for a sanitized epsilon, which is released in addition to the labels. pate refuses runs whose delta
-is below `smallest_delta`. So if eps is at most 10, the delta of a report is at most a tenth too
-small, and usually far less. If eps is above 10, the delta of a report may be too small by delta
-times e^(eps - 10)/10, but an eps above 10 protects hardly anybody.
+returns ten times an upper bound on the difference of the two deltas. The upper bound on their
+difference grows with eps. The code computes the bound at the worst-case eps of the labels plus one,
+or at eps = 10 if the sum is above 10. The code adds one to the eps of the labels to leave room for
+a sanitized epsilon, which is released in addition to the labels. pate refuses runs whose delta is
+below `smallest_delta`. So if eps is at most 10, the delta of a report is at most a tenth too small,
+and usually far less. If eps is above 10, the delta of a report may be too small by delta times
+e^(eps - 10)/10, but an eps above 10 protects hardly anybody.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") finds the count in the *released* value count + noise,
 because neighbouring inputs can give different floating-point numbers. pate never releases noisy
 counts. A query releases an argmax, or the fact that no noisy count is above a threshold: one of m +
 1 outcomes. If all other draws are fixed, each outcome is the set of all values of one draw above
-(or below) a threshold, and neighbouring inputs only move this threshold. So floating-point numbers
-cause no errors except those that eta and cell bound. Epsilon is the only real number that is drawn
-and published, and it is rounded *up* to 4 decimals before it is published. Each published epsilon
+(or below) a threshold, and neighbouring inputs only move this threshold. So eta and cell account
+for all errors that floating-point numbers cause. Epsilon is the only real number that is drawn and
+published, and it is rounded *up* to 4 decimals before it is published. Each published epsilon
 corresponds to an interval of draws, and neighbouring inputs have the same possible published
 epsilons. So floating-point numbers matter only for draws near the two ends of the interval of a
 published epsilon. The guarantees do not protect an epsilon that somebody reads before it is
@@ -104,20 +108,21 @@ rounded, and they do not cover what the running time reveals.
 
 **Where words come from.** All noise of a run is computed from one `RunKey`. The labels have a
 stream of words, and everything that is drawn once per run, such as the outcome of the release test,
-has a stream of its own. The purpose is the name of the stream. SHAKE-256(key, purpose, ⌊w/1024⌋)
-gives a block of 1024 words, and word w of the stream is in this block. The noise of row i of the
-labels begins at word i·(draws per row). So the noise of a row only depends on the key and on the
-place of the row. Parallel, distributed and sequential runs with the same key give the same labels,
-and a task that is repeated publishes no second answer. A new key is 256 bits from the operating
-system's generator. The key is never written to a file, except to a checkpoint that only its owner
-can read. The key is lost when the run ends. The guarantees are those of a run with truly random
-words, against everybody who cannot distinguish SHAKE-256 with a secret prefix from random words.
-The operating system's own generator could make all noise instead of SHAKE-256. But it is a stream
-cipher, so the guarantees would also need an assumption: nobody can distinguish its words from
-random words. SHAKE-256 is in the standard library and gives 40 million words per second on one
-core, which is a quarter of a microsecond for a row of ten classes. AES in counter mode would be
-faster than SHAKE-256, but needs one more package. Philox and similar generators are not made to
-withstand attacks. BLAKE2b gives 64 bytes per call, and has a fifth of the speed of SHAKE-256.
+has a stream of its own. The code calls the name of a stream its purpose. SHAKE-256(key, purpose,
+⌊w/1024⌋) gives a block of 1024 words, and word w of the stream is in this block. The noise of row i
+of the labels begins at word i·(draws per row). So the noise of a row only depends on the key and on
+the place of the row. Parallel, distributed and sequential runs with the same key give the same
+labels, and a task that is repeated publishes no second answer. A new key is 256 bits from the
+operating system's generator. The key is never written to a file, except to a checkpoint that only
+its owner can read. The key is lost when the run ends. The guarantees are those of a run with truly
+random words, against everybody who cannot distinguish SHAKE-256 with a secret prefix from random
+words. The operating system's own generator could make all noise instead of SHAKE-256. But the
+system's generator is a stream cipher, so the guarantees would also need an assumption: nobody can
+distinguish the words of this cipher from random words. SHAKE-256 is in the standard library and
+gives 40 million words per second on one core, which is a quarter of a microsecond for a row of ten
+classes. AES in counter mode would be faster than SHAKE-256, but needs one more package. Philox and
+similar generators are not made to withstand attacks. BLAKE2b gives 64 bytes per call, and has a
+fifth of the speed of SHAKE-256.
 
 If a run has a seed, a Philox counter generator makes the words, and SHAKE-256 is not used. The
 noise of a seed is the same on every machine, and everybody who knows or guesses the seed can
@@ -344,7 +349,7 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 
     Floating-point noise adds at most (draws·cell + RELEASES·CELL)(1 + e^ε) to δ, and the smallest δ
     is ten times this bound. So if ε is at most 10, floating-point noise increases the δ that a run
-    states by at most a tenth of this δ. The docstring of this module explains why.
+    states by at most a tenth of this δ. The docstring of this module explains the bound.
 
     Args:
         draws: how many numbers are drawn for labels, ≥ 0.

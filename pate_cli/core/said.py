@@ -27,7 +27,7 @@ class Line:
     Attributes:
         text: the text, of any length.
         style: the style on a terminal with colours, such as `bold`.
-        whole: whether the line is never wrapped, such as a command that users copy.
+        whole: whether the line (for example, a command that users copy) is never wrapped.
         hangs: whether the text is wrapped as an indented paragraph of at most 80 columns.
         first: a text that is printed before `text`, and the style of this first text.
     """

@@ -94,13 +94,13 @@ class Layout(_Word, called="layout"):
 class Bound(_Word, called="bound"):
     """How the release test of a target bounds the RDP cost of the votes.
 
-    AUTO         conditional, if the mechanism supports it, memory suffices and the estimated time
-                 is about a minute or less; else two-tail. pate estimates the time from the noise
-                 and the numbers of queries, teachers and classes.
+    AUTO         `conditional`, if the mechanism supports it, memory suffices and the estimated
+                 time is about a minute or less; else `two-tail`. pate estimates the time from the
+                 noise and the numbers of queries, teachers and classes.
     TWO_TAIL     a bound from the probability that the plurality loses; fast for large vote files,
                  too.
     CONDITIONAL  a bound that conditions on the noisy counts that one teacher does not change; it is
-                 sharper and slower.
+                 sharper and slower than TWO_TAIL.
     """
 
     AUTO = "auto"
@@ -176,7 +176,7 @@ class LabelFormat(_Word, called="label_format"):
         """Return the format that the suffix of `path` names, in upper or lower case.
 
         Raises:
-            UsageError: the suffix names no format; `-` for standard output has none.
+            UsageError: the suffix names no format; `-`, for standard output, has no suffix.
         """
         found = LABEL_SUFFIXES.get(PurePath(path).suffix.lower())
         if found is None:

@@ -1,7 +1,7 @@
 """Worst-case costs of runs, and how these costs compose. No other module computes a worst case.
 
-A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
-mechanism, draws of a sanitized ε, and curves that others state for their mechanisms. Curves add
+A cost has parts of two kinds. *Curves* are known at every Rényi order: queries to a
+mechanism, draws of a sanitized ε, and curves that owners of other mechanisms state. Curves add
 order by order. A *pair* is a cost of which only one (ε, δ) is known: the cost of a tested target,
 of a session, or of a mechanism without an RDP curve, or an (ε, δ) that the owner of another
 mechanism states.
@@ -9,9 +9,9 @@ mechanism states.
 The curve of queries to a mechanism consists of worst-case RDP costs of a single query, at order λ:
 w1(λ) for comparing the query with the threshold, w2(λ) for its answer, and w12(λ) for both
 together. At every order λ, k1 queries with at most k2 answers cost the smaller of k1·w12(λ) and
-k1·w1(λ) + k2·w2(λ). This holds whichever queries get an answer. It also holds if later queries
-depend on earlier answers, and if a run stops at its largest number of answers. Curves are turned
-into an ε by the best of three routes:
+k1·w1(λ) + k2·w2(λ). This RDP cost of k1 queries is valid whichever queries get an answer, even if
+later queries depend on earlier answers, or if a run stops at its largest number of answers. Curves
+are turned into an ε by the best of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
 - `gaussian-dp`: μ-GDP (Gaussian differential privacy) with μ² = Σ k1/σ1² + 2 k2/σ2², as if all
@@ -100,9 +100,9 @@ class Figure:
         epsilon: ε, nats.
         delta: δ.
         method: `one` for a single run; `renyi`, `gaussian-dp` or `pure-dp` for curves; `joint` for
-            curves and pairs; `basic` or `optimal` for pairs. For a mechanism without an RDP curve,
-            the name of the theorem, as in `Composition`. For other pairs the kind: `target`,
-            `session` or `stated`.
+            curves and pairs; `basic` or `optimal` for pairs. For a single mechanism without an RDP
+            curve, `method` is the name of the theorem, as in `Composition`. For any other single
+            pair, `method` is the kind of pair: `target`, `session` or `stated`.
         order: the Rényi order of the method; None if the method uses none.
     """
 
@@ -114,9 +114,9 @@ class Figure:
     def least(self, given: float) -> float:
         """Return the smaller of this worst-case ε and an ε for given votes, nats.
 
-        The worst case is an upper bound for all votes, and therefore also for the given votes. The
-        ε for given votes can be larger than the worst case if it was computed at few orders, or at
-        orders that are too small.
+        The worst-case ε is valid for all votes, and therefore also for the given votes. The ε for
+        given votes can be larger than the worst case if it was computed at few orders, or at orders
+        that are too small.
         """
         return min(given, self.epsilon)
 
@@ -129,8 +129,8 @@ class Pair(Figure):
     release test.
 
     Attributes:
-        came: for a tested target, the ε that the run spent, nats. This is `epsilon` if the release
-            test passed, and the ε of a failed test if it failed. None without a tested target.
+        came: for a tested target, the ε that the run spent, nats. `came` is the ε of a failed test
+            if the release test failed, else `epsilon`. `came` is None without a tested target.
     """
 
     came: float | None = None
@@ -153,8 +153,8 @@ class Cost:
         rows: queries to mechanisms with an RDP curve.
         draws: for each sanitized ε that was drawn, the public parameters of its draw.
         stated: costs of other mechanisms, as the owners of these mechanisms state them. The RDP
-            costs of all stated costs are added at every order; a stated (ε, δ) counts as
-            randomised response.
+            costs of all elements of `stated` are added at every order; a stated (ε, δ) has the RDP
+            cost of randomised response at ε.
         pairs: costs of which only one (ε, δ) is known, and no RDP curve.
     """
 
@@ -169,8 +169,8 @@ class Cost:
         """Return the full cost of a run with these settings; for a tested target, its (ε, δ).
 
         Raises:
-            UnreachableError: the mechanism has no RDP curve, and its steps (queries, or epochs of
-                queries) together need a larger δ.
+            UnreachableError: δ is too small for a mechanism without an RDP curve: all its steps
+                (queries, or epochs of queries) together need a larger δ.
             LedgerError: the settings name no mechanism.
         """
         tested = settings.tested
@@ -202,8 +202,8 @@ class Cost:
         """Return the cost at δ of a number of queries, of which at most `answers` get an answer.
 
         Raises:
-            UnreachableError: the mechanism has no RDP curve, and its steps (queries, or epochs of
-                queries) together need a larger δ.
+            UnreachableError: δ is too small for a mechanism without an RDP curve: all its steps
+                (queries, or epochs of queries) together need a larger δ.
             LedgerError: pate cannot compute the cost of this mechanism.
         """
         if isinstance(mechanism, ScoredMechanism):
@@ -264,7 +264,7 @@ class Cost:
 
     @cached_property
     def of_curves(self) -> Figure:
-        """Return the (ε, δ) of the curves alone by the best route; ε is in nats, not rounded."""
+        """Return the (ε, δ) of the curves alone by the route with the least ε, nats, unrounded."""
         curve, delta = _Curve(self), self.delta
         flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
@@ -287,11 +287,11 @@ class Cost:
         return float(np.sqrt(sum(rows.mu_squared for rows in self.rows)))
 
     def _pure_epsilon(self) -> float | None:
-        """Return the ε of answers that are all pure-DP; None if some answers are not.
+        """Return the ε of all answers by `pure-dp`; None if a mechanism in `rows` is not pure-DP.
 
-        Each element of `rows` has an ε0 for its answers. The result is the smaller of two bounds:
-        the sum of the ε0's of all answers, and the optimal composition with the largest ε0 for
-        every answer.
+        Each element of `rows` has an ε0 for its answers. The result is the smaller of two upper
+        bounds on ε: the sum of the ε0's of all answers, and the optimal composition with the
+        largest ε0 for every answer.
         """
         answers: list[tuple[int, float]] = []
         for rows in self.rows:
@@ -306,9 +306,8 @@ class Cost:
         """Return the RDP cost at one order, nats.
 
         Each pair (ε, δ) counts as randomised response at ε; for a tested target, ε is the cost of
-        labels that pass the release test. The result is infinite if a draw of a sanitized ε has no
-        finite cost at this order, or if a curve that the owner of another mechanism states has
-        none.
+        labels that pass the release test. The result is infinite if a draw of a sanitized ε, or a
+        curve that the owner of another mechanism states, has no finite cost at this order.
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
@@ -324,11 +323,12 @@ class Cost:
     def least_delta(self) -> float:
         """Return the smallest δ at which the curves of this cost may be converted to an ε.
 
-        Noise of floating-point numbers differs slightly from ideal noise. δ must cover the
-        difference, and this δ is larger if ε is larger. If `delta` is 0, or covers the difference
-        at every ε, the result is a δ that covers it at every ε. Only otherwise is the ε of the
-        curves computed, because this takes time. If the owner of another mechanism states a curve,
-        the smallest δ that the owner states for the curve is added.
+        Floating-point noise differs slightly from ideal noise, and δ must cover the difference. A
+        larger ε needs a larger δ. If `delta` is 0, or is large enough for every ε, the result is
+        the smallest δ that is large enough for every ε. For any other `delta`, the ε of the curves
+        is computed, which takes time, and the result is a δ that is large enough for this ε. If the
+        owner of another mechanism states a curve, the result includes the smallest δ that the owner
+        states for the curve.
         """
 
         def at(epsilon: float) -> float:
@@ -352,11 +352,11 @@ class Cost:
         earlier results. δ is the largest δ of the curves plus the δ's of all pairs; the δ of the
         curves is at least `least_delta`.
 
-        If some runs have curves and others have tested targets, ε is the smaller of two bounds. The
-        first bound is the optimal composition of all curves and pairs; each tested target counts
-        with the ε of labels that pass the release test. The second bound is the optimal composition
-        of everything except the tested targets, plus the ε that each tested target spent: the ε of
-        labels that pass if its test passed, and the ε of a failed test if it failed.
+        If some runs have curves and other runs have tested targets, the total ε is the smaller of
+        two upper bounds on ε. The first upper bound on ε is the optimal composition of all curves
+        and pairs; each tested target counts with the ε of labels that pass the release test. The
+        second upper bound on ε is the optimal composition of everything except the tested targets,
+        plus the ε that each tested target spent (`Pair.counted`).
 
         Raises:
             LedgerError: no run states the δ at which the curves are converted.
@@ -382,8 +382,8 @@ class Cost:
     def around(self) -> Curves:
         """Return the curves at the best order for `delta`, and at some orders around it.
 
-        A composition with pairs converts the curves at other δ's, too. For these δ's, one of the
-        orders around the best order may give a smaller ε.
+        A composition of curves with pairs also converts the curves at δ's other than `delta`. At
+        another δ, one of the orders around the best order may give a smaller ε.
         """
         curve = _Curve(self)
         centre = curve.best_place(self.delta)
@@ -394,12 +394,12 @@ class Cost:
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
-        """Return the sum of all pairs (ε, δ), or the optimal composition of the pairs.
+        """Return the total (ε, δ) of all pairs: their sum, or their optimal composition.
 
-        The optimal composition is returned if, with every release test passed, its ε is clearly
-        smaller than the ε of the sum. The δ of the optimal composition is larger than the δ of the
-        sum, by the largest δ of a pair. How release tests ended does not decide between the two,
-        because a δ that follows from an outcome bounds nothing.
+        The optimal composition is returned if its ε is clearly smaller than the ε of the sum. For
+        this comparison of ε's, every release test counts as passed. The δ of the optimal
+        composition is larger than the δ of the sum, by the largest δ of a pair. Outcomes of release
+        tests must not decide which δ is returned: a δ that depends on an outcome is not valid.
         """
         full = float(decimal_sum(pair.epsilon for pair in self.pairs))
         basic, slack = float(decimal_sum(pair.counted for pair in self.pairs)), max(added)
@@ -437,7 +437,7 @@ class Cost:
 class _Curve:
     """RDP curve of a cost, computed at few orders, because each order takes time.
 
-    The ε from any order is an upper bound. The cost of labels grows about linearly with the order,
+    Every order gives a valid ε. The cost of labels grows about linearly with the order,
     so that the best order can be guessed from the cost at one order. A poor guess of the best order
     makes ε larger than necessary, and has no other effect.
     """

@@ -3,8 +3,8 @@
 A record lies beside its votes unless the user names another record. In the user's state folder,
 `pate` keeps a note on each record: the record's path, its number of lines and their hash, all as
 `pate` last saw them. With a note, a run finds the record of votes that were moved, copied or
-linked. If the votes are still there, but their record is gone or was replaced by an older copy, the
-run notices this, too. A note is a file of mode 0600; its name is a quick fingerprint of the votes,
+linked. With a note, a run also notices if the record of its votes is gone, or was replaced by an
+older copy. A note is a file of mode 0600; its name is a quick fingerprint of the votes,
 or a hash of the record's path. Nothing public contains a hash of votes. Notes about records only
 help users who forget that their votes have a record. If the state folder cannot be read or written,
 runs go on without notes.
@@ -107,14 +107,15 @@ class RecordPlace:
         If the votes were moved, copied or linked, their record is where pate last saw it.
 
         Args:
-            votes: votes in any form that the verbs take; votes on disk have a record beside them.
+            votes: a path, an address, a pattern of file names, or votes in memory; a file or folder
+                on disk has its record beside it.
             record: the file of the record; False for no record.
             ensemble: a name for the teachers; the record is then a file with this name in the
                 user's state folder.
             disjoint_from: names of other ensembles that share no person with `ensemble`. The run
                 enters the record of the first ensemble in `disjoint_from`. The record of the first
-                ensemble then takes over all runs in the records of `ensemble` and of the other
-                ensembles in `disjoint_from`.
+                ensemble in `disjoint_from` takes over all runs in the records of `ensemble` and of
+                the other ensembles in `disjoint_from`.
             seeded: whether the noise has a seed; a run with a seed is a test, and enters a record
                 only if the user names the record.
             accept_lost: whether to begin a new record if the record of the votes is gone.
@@ -233,8 +234,8 @@ class RecordPlace:
         """Return a phrase that names the record of a run, and the records whose runs it takes over.
 
         There is a phrase if the record takes over the runs of other records, or if the run joins an
-        old record that the user did not name. The result is None without a record. It is also None
-        if the record takes over no runs, and is new or was named by the user.
+        old record that the user did not name. The result is None for a run without a record, and
+        for a record that takes over no runs and is new or was named by the user.
         """
         if self.file is None:
             return None
@@ -289,7 +290,7 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
     """Lock records while the block runs, after reading the lines that other processes appended.
 
     At the end, pate notes the number of lines of each record, and their hash. Later runs compare
-    the record with this note, and so notice lost lines.
+    each record with the note on the record, and so notice lost lines.
 
     Raises:
         LedgerError: a record has lost lines that were read before.
@@ -318,7 +319,7 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
         refuse_address(record, "a record needs a lock, which only local files have")
         return Path(record)
     if record is not None and record is not False:
-        raise ParameterError(f"`record` must be a path, or False for none, got {quoted(record)}")
+        raise ParameterError(f"`record` must be a path or False (no record), got {quoted(record)}")
     return None if ensemble is None else _ensemble_file(ensemble)
 
 
@@ -330,8 +331,8 @@ def _ensemble_file(name: str) -> Path:
     """
     if not isinstance(name, str) or not _ENSEMBLE.fullmatch(name):
         raise UsageError(
-            f"{quoted(name)} is not the name of an ensemble: it has up to 100 letters, digits, "
-            "'.', '_' and '-', and the first one is a letter or a digit"
+            f"{quoted(name)} is not the name of an ensemble: a name has up to 100 letters, "
+            "digits, '.', '_' and '-', and begins with a letter or a digit"
         )
     file = RecordFile(state_folder() / f"{name}.spent.json")
     passed = {file.path}
@@ -495,7 +496,7 @@ def key_of_record(path: Path) -> str:
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield the notes on records that are stored under the given keys.
+    """Yield, for each key, the note on a record that is stored under the key, if there is one.
 
     A note has a record's path, number of lines and hash. Its key comes from `keys_of_votes` or
     `key_of_record`.
@@ -510,7 +511,7 @@ def recall(keys: Iterable[str]) -> Iterator[Sighting]:
 
 
 def remember(keys: Iterable[str], seen: Sighting) -> None:
-    """Write the note `seen` on a record to one file for each key, in place of any older note."""
+    """Store `seen`, a note on a record, under each key, in place of any older note."""
     with contextlib.suppress(OSError, UsageError):
         folder = state_folder() / "seen"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -671,7 +672,8 @@ class Entry:
             if run.session is not None and queries_in(latest[run.id]) > queries_in(run):
                 raise LedgerError(
                     f"{known.name} lacks queries of session {run.id} that another record or report "
-                    "contains; give the record that contains all its queries as `record`"
+                    "contains; give the record that contains all queries of the session as "
+                    "`record`"
                 )
         check_neighbours(run.settings for run in runs if run.settings is not None)
         foreign = self._beside.missing_in(self._place.record)
@@ -679,9 +681,9 @@ class Entry:
         together += [(run,) for run in foreign if run.external is None]
         if file is not None and fixed_late(together):
             raise UsageError(
-                f"`budget_order` must be fixed before the first run, but {file.name} has another "
-                "`budget_order` than the runs that it would take over, or they began without one; "
-                "give the record of these runs as `record`, or no record"
+                f"`budget_order` must be fixed before the first run, but {file.name} would take "
+                "over runs with another `budget_order`, or without `budget_order`; give the record "
+                "of these runs as `record`, or no record"
             )
         for name in sorted({*self._place.disjoint_from} - {run.ensemble for run in runs}):
             raise UsageError(

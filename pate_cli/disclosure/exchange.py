@@ -8,19 +8,19 @@ guarantee has two forms:
   each order, no votes have a larger RDP cost than the curve. If `data_independent.method` is
   `renyi`, the report's ε comes from the Rényi curve. If `data_independent.method` is `gaussian-dp`
   or `pure-dp`, the report's ε is smaller than the ε from the Rényi curve.
-- An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3), which an
-  accountant with privacy loss distributions converts without loss.
+- An *event* of Google's dp-accounting: one Gaussian step of size μ (THEORY.md, 9.3). An
+  accountant with privacy loss distributions converts the event to (ε, δ) without loss.
 
 **The neighbours of an event.** Under the relation `REPLACE_ONE`, `PLDAccountant` doubles the
 sensitivity of a `GaussianDpEvent`, because it counts a replaced record as one added and one removed
 record. The μ of `dp_event` already allows for a replaced record: it is valid if one teacher changes
 its votes in any way, whether one of the teacher's records was added, removed or replaced. If
-`dp_event` returned only a `GaussianDpEvent` with this μ, `PLDAccountant` would double μ under
-`REPLACE_ONE`, and ε would be too large. For the MNIST parameters of the paper, the doubled μ would
-give ε = 5.607, and the right ε is 2.529. For this reason the event has a second part, a mixture of
-Gaussians without any shift. The second part costs nothing, but under `REPLACE_ONE` the
-`PLDAccountant` refuses it, and therefore the whole event. All other events of a composition must be
-stated for the neighbouring relation of the accountant.
+`dp_event` returned only a `GaussianDpEvent`, `PLDAccountant` would double its μ under
+`REPLACE_ONE`, and ε would be too large. For the MNIST parameters of the paper, a doubled μ would
+give ε = 5.607, but the right ε is 2.529. To prevent a doubled μ, `dp_event` adds a mixture of
+Gaussians without any shift. The mixture without a shift costs nothing, but `PLDAccountant` refuses
+every event with such a mixture under `REPLACE_ONE`. All events that are composed with the event
+from `dp_event` must be stated for the neighbouring relation of the accountant.
 
 Reports of tested targets, reports with the costs of other mechanisms (`external`) and reports of
 runs with a seed have neither a Rényi curve nor an event: `rdp_curve` and `dp_event` refuse these
@@ -62,7 +62,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     """Return the RDP cost of a release, order by order, for another accountant.
 
     Use the curve if other mechanisms run on the same training records. Another program, or
-    `release` for other votes, can add the curve to the costs of the other mechanisms. The curve
+    `release` for other votes, can add the curve to the costs of other mechanisms. The curve
     follows from public parameters, is valid for all votes and may be published. To write the
     curve to a file, use its method `to_json`, which returns the text of the file.
 
@@ -77,11 +77,12 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
     Returns:
         For each order, an upper bound on the Rényi divergence between the outputs for two
-        neighbouring vote files, in both directions. The bounds do not decrease with the order, and
-        are rounded up to six digits. The bounds are valid for one teacher whose votes change in any
-        way, whether one of its records is replaced, added or removed. They presuppose what the
-        field `covers` of the curve names: for example that the settings of all runs were fixed
-        before the first run, or that no teacher votes on more than some number of queries.
+        neighbouring vote files, in both directions. The bounds on the Rényi divergence do not
+        decrease with the order, and are rounded up to six digits. The bounds are valid for one
+        teacher whose votes change in any way, whether one of its records is replaced, added or
+        removed. The bounds presuppose what the field `covers` of the curve names: for example that
+        the settings of all runs were fixed before the first run, or that no teacher votes on more
+        than some number of queries.
 
     Raises:
         UsageError: the report has no worst-case guarantee, or the guarantee is not Rényi-DP.
@@ -114,8 +115,9 @@ def converted(curve: Stated, delta: float) -> float:
 def dp_event(report: Described) -> Any:
     """Return the cost of a report's labels as an event of dp-accounting, for its `PLDAccountant`.
 
-    Use it if you compose the labels with other mechanisms in Google's dp-accounting, which must be
-    installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` use `rdp_curve`.
+    Use the event if you compose the labels with other mechanisms in Google's dp-accounting. Install
+    dp-accounting: pip install 'pate-cli[accounting]'. For the `RdpAccountant` of dp-accounting, use
+    `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
         >>> type(pate.dp_event(price)).__name__
@@ -127,8 +129,8 @@ def dp_event(report: Described) -> Any:
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). The event covers a teacher that changes
         its votes in any way. The accountant must have the relation `ADD_OR_REMOVE_ONE` (which is
-        its default) or `REPLACE_SPECIAL`. All other events of the composition must be stated for
-        the neighbouring relation of the accountant.
+        its default) or `REPLACE_SPECIAL`. All events that are composed with the returned event must
+        be stated for the neighbouring relation of the accountant.
 
     Raises:
         UsageError: dp-accounting is not installed, or the report has a sanitized value, which is

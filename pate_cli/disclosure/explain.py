@@ -71,8 +71,8 @@ class Section:
 class Explanation(Result):
     """A report in plain words, in sections with titles; as public as the report.
 
-    `pate.explain` returns an explanation. Print its sections, or save it as a page (.html) that
-    people can read, print and sign.
+    `pate.explain` returns an explanation. Print the explanation, or save it as a page (.html)
+    that people can read, print and sign.
 
     Attributes:
         sections: the sections in order, each with a title and sentences.
@@ -141,7 +141,7 @@ class Explanation(Result):
             super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which existing file `force` may replace: if `path` names a page, only a page."""
+        """Return which existing file `force` may replace; an HTML page may replace only a page."""
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
@@ -167,8 +167,8 @@ def explanation_of(
 
     Args:
         report: the report to explain.
-        checks: the checks of the report, from `checks_of`. If a check failed, no sentence of the
-            report is used.
+        checks: the checks of the report, from `checks_of`. If a check failed, the explanation
+            repeats no sentence of the report.
         title: a title of the caller's own; None without one.
         unit: what is protected, in the caller's own words; None if the caller does not say it.
     """

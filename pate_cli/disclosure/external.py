@@ -5,12 +5,13 @@ says which sets of records it compares. With a statement, the cost of any other 
 records, for example by DP-SGD, is added to the cost of the votes.
 
 Every stated cost is converted to a cost for one replaced record, because a replaced record changes
-one teacher's votes. If the statement is about one record that is added, removed or blanked,
-replacing a record is charged as two such changes: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve
+one teacher's votes. If a statement is about adding, removing or blanking one record, a replaced
+record is charged as two changes. With two changes, an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve
 becomes the bound that `RdpCurve.of_two` returns.
 
-An (ε, δ) counts as the Rényi divergence of randomised response at ε, which is at most ε at every
-order. The δ of a stated (ε, δ) is added to the δ of the total (THEORY.md, section 17).
+The RDP cost of an (ε, δ) for one replaced record is the RDP cost of randomised response with the
+same ε, which is at most ε at every order. The δ of a stated (ε, δ) is added to the δ of the
+release (THEORY.md, section 17).
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ _REFUSED: Final = Refusal(
 class Stated:
     """The cost of another mechanism on the teachers' training records, as its owner states it.
 
-    Give a `Stated` to `release` as `external`, and `release` adds the stated cost to the total. If
-    the Rényi curve of the mechanism is known, as for DP-SGD, state the curve: with an (ε, δ) made
-    from the curve, the total is usually larger.
+    Give a `Stated` to `release` as `external`, and `release` adds the stated cost to the cost of
+    the labels. If the Rényi curve of the mechanism is known, as for DP-SGD, state the curve: with
+    an (ε, δ) made from the curve, the total is usually larger.
 
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
@@ -82,10 +83,10 @@ class Stated:
         least_delta: the smallest δ for which the curve may be used, in [0, 1).
         orders: for a curve, Rényi orders > 1, ascending, [orders].
         rdp: for a curve, the cost at each order, [orders], nats.
-        epsilon, delta: for a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
+        epsilon, delta: if the cost is an (ε, δ), ε ≥ 0 in nats and 0 ≤ δ < 1.
 
     Raises:
-        LedgerError: there is neither a curve nor a pair, or both.
+        LedgerError: the cost is neither only `orders` and `rdp`, nor only `epsilon` and `delta`.
         ParameterError: a number is out of range, or the δ for one replaced record is 1 or more.
     """
 
@@ -108,7 +109,7 @@ class Stated:
                 'the cost must have either "orders" and "rdp", or "epsilon" and "delta"'
             )
         if self.orders is not None and not 0 < len(self.orders) <= _MOST_ORDERS:
-            raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
+            raise ParameterError(f"orders must have at least 1 and at most {_MOST_ORDERS} numbers")
         for name, value, most in (("epsilon", self.epsilon, LARGEST), ("delta", self.delta, 1.0)):
             if value is not None and not 0.0 <= value < most:
                 raise ParameterError(f"{name} must be at least 0 and below {most:g}, got {value:g}")
@@ -124,14 +125,14 @@ class Stated:
     def twice(self) -> bool:
         """Return whether replacing a record costs as much as two changes of the stated kind.
 
-        This is so for every adjacency except `replace-one`. A record that is added, removed or
-        blanked is one change; replacing a record is two such changes.
+        The result is True for every adjacency except `replace-one`. A record that is added, removed
+        or blanked is one change; replacing a record is two such changes.
         """
         return self.adjacency is not Adjacency.REPLACE_ONE
 
     @cached_property
     def curve(self) -> RdpCurve | None:
-        """Return the RDP curve for the stated adjacency; None for a pair."""
+        """Return the RDP curve for the stated adjacency; None if the statement is an (ε, δ)."""
         if self.orders is None or self.rdp is None:
             return None
         return RdpCurve(np.array(self.orders), np.array(self.rdp))
@@ -164,8 +165,8 @@ class Stated:
         The δ of a stated (ε, δ) is not in the result.
 
         Between two stated orders, the curve is read from the lower convex hull of the points
-        (α − 1, (α − 1)·rdp at α) of all stated orders α and the point (0, 0). Beyond the largest
-        order the cost is infinite.
+        (α − 1, (α − 1)·rdp at α) of all stated orders α and the point (0, 0). At orders above
+        `highest` the cost is infinite.
         """
         if self.curve is not None:
             return self.curve.of_two(orders) if self.twice else self.curve.at(orders)

@@ -58,7 +58,7 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 def stated(done: Round) -> Round:
     """Return a round as reports contain it, without its name.
 
-    A `sanitizer` that draws no ε is left out, because only ledgers need it.
+    A plan `sanitizer` that draws no sanitized ε is left out, because only ledgers need the plan.
     """
     return Round.of(done.published, answers=done.answers)
 
@@ -99,8 +99,8 @@ def group_guarantees(
 
     Args:
         groups: the groups of the teachers.
-        cost: the cost of everything in the report; None if every group has the ε of the report,
-            as in a total of several runs and after a release test.
+        cost: the cost of everything in the report; None if every group has the ε of the report:
+            in a report on the total cost of several runs, and after a release test.
         epsilon, delta: the (ε, δ) that the report states.
     """
     own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)
@@ -169,8 +169,8 @@ def report_of(facts: ReportFacts) -> Report:
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     """Return all steps that a textbook accountant composes.
 
-    For a session, the accountant composes N queries and N answers. Here N is `StopRule.asks`: the
-    number of queries that the session may ask even if it answers all of them.
+    For a session, the accountant composes N queries and N answers. N is `StopRule.asks`, the number
+    of queries that a session may ask even if it answers every query.
     """
     return [
         step
@@ -198,9 +198,10 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     """Return the ε that a report states, and its kind.
 
-    A report on the total of all runs states the ε of this total. If there was a release test, the
-    report states the target ε after a passed test, and the cost of failing after a failed test.
-    Every other report states the smaller of the worst-case ε and the sanitized ε.
+    A report on the total cost of all runs states the ε of the total cost. If there was a release
+    test, the report states the target ε after a passed test, and the cost of failing after a failed
+    test. A report without a total cost and without a release test states the smaller of the
+    worst-case ε and the sanitized ε.
     """
     target, plan, drawn = facts.target, facts.plan, facts.sanitized
     if facts.total and facts.spent is not None:
@@ -269,8 +270,8 @@ class Quote(Result):
         chances: the mean, worst and best probability that made-up teachers pass the release test,
             with descriptions of these teachers; None without a test.
         expected: for made-up teachers, the expected answers, their agreement with the plurality and
-            the pass probability. `pate` tries a range of shares of right votes; these teachers have
-            the share in the middle, which `agreement` states. None without a test.
+            the pass probability. `pate` tries several shares of right votes; `expected` is for the
+            middle share, which the key `agreement` states. None without a test.
         warnings: warnings for the person who asks for the run.
     """
 

@@ -34,9 +34,10 @@ def pair(epsilon: float, delta: float) -> str:
 
 
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
-    """Return 1000·(e^ε/1000 + δ), the bound for an event that happens 1 time in 1,000.
+    """Return 1000·(e^ε/1000 + δ), a bound on how often in 1,000 cases an event may happen.
 
-    Return None if the bound is 1,000 or more.
+    With a neighbouring vote file, the event happens 1 time in 1,000. Return None if the bound is
+    1,000 or more.
     """
     if epsilon > CEILING:
         return None
@@ -45,7 +46,7 @@ def in_a_thousand(epsilon: float, delta: float) -> str | None:
 
 
 def best_guess(epsilon: float, delta: float) -> float:
-    """Return the largest probability of guessing, 50:50 beforehand, whether a record was used.
+    """Return the largest probability of a right guess, 50:50 beforehand, whether a record was used.
 
     (e^ε + δ)/(1 + e^ε): Kairouz, Oh and Viswanath (2015), Theorem 2.1.
 
@@ -68,7 +69,7 @@ def scale_word(epsilon: float) -> str:
 
 
 def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
-    """Return the meaning of an (ε, δ): a word, which is our opinion, and a bound, which is not.
+    """Return a word for ε, which is our opinion, and a proved bound on how often a guess is right.
 
     Args:
         epsilon: ε ≥ 0, nats; it may be infinite.
@@ -77,11 +78,13 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
             who sees that the release test failed. If `kind` is `upper`, `epsilon` is a published
             sanitized ε, and the bound only covers runs that publish a sanitized ε of at most
             `epsilon`. Let a be the probability that a run publishes a sanitized ε of at most
-            `epsilon`. The probability that a run does so, and that the guess whether a record was
-            used is right, is at most (e^ε a + δ)/(1 + e^ε). To prove this bound, apply the report's
-            statement `released-epsilon` to two neighbouring vote files D and D', and once more with
-            D and D' exchanged. For `lessened`, a total of all runs that a failed release test made
-            smaller, the bound is the same, by the statement `total`.
+            `epsilon`. The probability that the sanitized ε is at most `epsilon` and the guess
+            whether a record was used is right, is at most (e^ε a + δ)/(1 + e^ε). To prove the bound
+            (e^ε a + δ)/(1 + e^ε), apply the report's statement `released-epsilon` to two
+            neighbouring vote files D and D', and once more with D and D' exchanged. If `kind` is
+            `lessened`, a failed release test made the total ε of all runs smaller. The bound for
+            `lessened` is the bound for `upper`, with the total ε instead of the sanitized ε; apply
+            the report's statement `total` to prove the bound for `lessened`.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

@@ -155,9 +155,10 @@ def promise(report: Report) -> str:
 
 
 def _validity(report: Report, statement: str) -> str:
-    """Return when an ε of all runs holds, as the end of a sentence; `statement` is its name.
+    """Return when the ε of the report's statement `statement` holds, as the end of a sentence.
 
-    A failed release test makes such an ε smaller than the run can cost (THEORY.md, section 14.5).
+    After a failed release test, the ε of all runs may be smaller than it would be after a passed
+    test (THEORY.md, section 14.5).
     """
     return sentence("lessened", statement=statement) if _lessened(report) else sentence("whatever")
 
@@ -168,7 +169,7 @@ def _lessened(report: Report) -> bool:
 
 
 def caveat(report: Report, statement: str) -> list[str]:
-    """Return a sentence on when an ε of all runs holds; none unless a release test failed."""
+    """Return a sentence on when the ε of `statement` holds if a release test failed, else []."""
     text = _validity(report, statement)
     return [f"{text[:1].upper()}{text[1:]}."] if _lessened(report) else []
 
@@ -179,10 +180,10 @@ def _chosen(report: Report) -> str:
 
 
 def everything(report: Report) -> tuple[float, float, str]:
-    """Return ε, δ and the kind of ε for all runs together, or for the report if it claims no total.
+    """Return ε, δ and the kind of ε of the total cost of all runs, or of the report alone.
 
     If the report lists several runs and claims their total cost, the result is the total cost.
-    Otherwise, for example for a single run, the result is the (ε, δ) that the report states.
+    If the report is on a single run or claims no total cost, the result is the report's (ε, δ).
     """
     spent = report.spent
     if spent is not None and spent.count > 1 and report.claims(TOTAL):
@@ -194,7 +195,7 @@ def against_a_guess(report: Report) -> tuple[float, float, str]:
     """Return ε and δ for one training record, and the kind of ε as in `Report.epsilon_kind`.
 
     The ε for one training record is smaller than the ε for a teacher if somebody states how private
-    the training was. If a failed release test makes the total of all runs smaller, the kind is
+    the training was. If a failed release test makes the total ε of all runs smaller, the kind is
     `lessened`.
     """
     epsilon, delta, kind = everything(report)
@@ -280,7 +281,7 @@ def summary_of(
         publish: names of the files to publish, as the user wrote them.
         secret: names of the files to keep secret.
         check: the arguments for `pate verify`: the report and the labels.
-        records: names of the records that contain all runs.
+        records: names of the record files that add up the costs of this run and of earlier runs.
         rows: the number of rows of the votes; None if it is not known.
     """
     found = [*_released(report, rows)]
@@ -367,12 +368,12 @@ def _warnings(report: Report) -> Iterator[str]:
 
 
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
-    """Yield warnings about settings that make labels useless or δ too large, by public numbers.
+    """Yield warnings, made from public numbers, about useless labels and about a too large δ.
 
-    The best possible query is one on which all votes agree. If the label of such a query is right
-    with a probability that is closer to 1/classes (a random guess) than to 1, all labels are little
-    more than noise. If even teachers who all agree are unlikely to overrule a guess of the prior,
-    labels are little more than these guesses.
+    The best possible query is one on which all votes agree. If the label of a query on which all
+    votes agree is right with a probability that is closer to 1/classes (a random guess) than to 1,
+    all labels are little more than noise. If even teachers who all agree are unlikely to overrule a
+    guess of the prior, labels are little more than these guesses.
     """
     # If groups of teachers have different weights, `teachers` is the number of their votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight

@@ -82,7 +82,7 @@ class Ledger(Result):
             the votes, [orders], nats.
         sensitivity: LS_d, the local sensitivity of the total cost at each order and each distance
             d < D0 from the votes, [orders, D0], nats.
-        records: paths of the record files in which these runs are entered.
+        records: paths of the record files in which the runs of the ledger are entered.
     """
 
     rounds: tuple[Round, ...]
@@ -122,7 +122,7 @@ class Ledger(Result):
         return self.rounds[0].delta
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return one ledger for the rounds of two; costs and sensitivities add at each order.
+        """Return a ledger for the rounds of two ledgers; costs and sensitivities add at each order.
 
         The sum of the costs in two ledgers is not an RDP cost, because the costs depend on the
         votes, and later rounds may be chosen after seeing earlier labels. The sum only gives
@@ -150,7 +150,7 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return the sensitivities at the first distances; `ceiling` stands in for missing ones."""
+        """Return `sensitivity` with `distances` columns; each column that is added is `ceiling`."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
@@ -193,7 +193,7 @@ class Ledger(Result):
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
-        """Return the ledger in a file; raise LedgerError with the file's name if there is none."""
+        """Return the ledger in a file; if the file has no ledger, LedgerError names the file."""
         with reading(path, "one of the ledgers") as file:
             return cls.from_json(file.read(LARGEST + 1))
 
@@ -220,7 +220,7 @@ def check_alike(rounds: Sequence[Round]) -> None:
 
 
 def check_neighbours(runs: Iterable[Settings]) -> None:
-    """Raise LedgerError if runs define neighbouring vote files differently, and have no total."""
+    """Raise LedgerError if runs define neighbouring vote files differently: no total is valid."""
     # The cost for a record that trained k teachers says nothing about another number of teachers.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(
@@ -243,16 +243,18 @@ def sanitized_epsilon(
     The drawn value at the plan's order is f + SS_β·(κ + σN), converted to an ε. Here f is the RDP
     cost of the votes, SS_β its smooth sensitivity, κ the plan's shift, and N a standard normal
     number (accounting.sensitivity). Every call is a draw that must be charged, even if its value is
-    not published, because choosing between two draws reveals more than one draw.
+    not published, because a value that was chosen from two draws reveals more than the value of one
+    draw.
 
     Args:
-        ledger: the costs of all rounds.
+        ledger: the costs and sensitivities from which the ε is drawn.
         plan: the parameters of the draw, which were fixed before any vote was read.
         noise: the source of the draw.
-        earlier: the plans of earlier draws from these rounds; their cost is added.
-        external: costs of other mechanisms on the training records. The costs of other mechanisms
-            are public, and are added after the draw, because the noise of the draw only has to hide
-            the votes.
+        earlier: the plans of earlier draws from rounds of `ledger`; the costs of all earlier draws
+            are added to the ε.
+        external: costs of other mechanisms on the training records. The costs in `external` are
+            public, and are added after the draw, because the noise of the draw only has to hide the
+            votes.
 
     Raises:
         LedgerError: the ledger has no cost at the plan's order.

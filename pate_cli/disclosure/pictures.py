@@ -68,7 +68,7 @@ def _matplotlib() -> Any:
 def check_plot(path: str | os.PathLike[str]) -> str:
     """Return the format that a suffix names: `pdf`, `png` or `svg`.
 
-    Call it before any work, so that a wrong name wastes no time.
+    Call `check_plot` before any work, so that a wrong suffix wastes no time.
 
     Raises:
         UsageError: the suffix is not .pdf, .png or .svg, or matplotlib is not installed.
@@ -146,7 +146,7 @@ def _logarithmic(axis: Any) -> None:
 def draw_cost(found: Any, axes: Any = None) -> Any:
     """Draw queries, answers and costs by plurality, the votes for a query's top class. SECRET.
 
-    This is Figure 5 of the ICLR 2018 paper, for the votes of `found`, which is a VoteCost.
+    The picture is Figure 5 of the ICLR 2018 paper, for the votes of `found`, which is a VoteCost.
     """
     axes = axes or new_axes(f"{found.mechanism['name']}: which queries cost what", secret=True)[0]
     right = _beside(axes, f"mean Rényi cost at order {found.order:g} (nats)")
@@ -169,11 +169,11 @@ def draw_cost(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_sensitivity(found: Any, axes: Any = None) -> Any:
-    """Draw local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
+    """Draw the local sensitivity of the RDP cost by distance, plain and discounted. SECRET.
 
-    SS_β is the smooth sensitivity. For small distances d, the picture also shows the largest
-    RDP cost of all vote files within distance d of the votes, unless the analysis does not bound
-    this cost. `found` is a Sensitivity.
+    The maximum of the discounted curve is the smooth sensitivity SS_β. For small distances d, the
+    picture also shows the largest RDP cost of all vote files within distance d of the votes, unless
+    the analysis does not bound this cost. `found` is a Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]
@@ -195,7 +195,7 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_report(found: Any, axes: Any = None) -> Any:
-    """Draw a bar for each ε of a Report: as stated, in the worst case, by the textbook. Public."""
+    """Draw a bar for each ε of a Report: stated, for groups, worst-case and textbook ε. Public."""
     title = f"{found.answers} of {found.queries} {found.rows} answered"
     if not found.claimed:
         title += "; nothing is promised"

@@ -1,6 +1,6 @@
 """The record: every run that published something about these teachers' votes, and its cost.
 
-A run enters the record before its votes are used. At first the run is pending, and its full cost
+A run enters the record before its votes are used. At first a run is pending, and its full cost
 counts. The record has the outcome of a run before anybody learns it. An entry is never removed for
 a reason that could depend on the votes, so that the record always has the total cost of all runs
 (`disclosure.runs`).
@@ -60,12 +60,12 @@ class SpendRecord:
             raise LedgerError("the record contains a run twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
-        """Return the runs of this record of which another record has neither id nor round."""
+        """Return the runs that share neither `id` nor `round` with a run of another record."""
         known = {name for run in other.runs for name in run.names}
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
     def known(self, name: str) -> Run | None:
-        """Return the run with this id; None if the record does not contain it."""
+        """Return the run whose id is `name`; None if the record does not contain this run."""
         return next((run for run in self.runs if run.id == name), None)
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
@@ -96,7 +96,8 @@ class SpendRecord:
 
         Raises:
             LedgerError: two entries of one session differ, and neither is known to continue the
-                other. Its record may have been copied, and both copies may have been asked.
+                other. The record of the session may have been copied, and queries may have been
+                asked with both copies.
         """
         both, latest = sorted((*other.runs, *self.runs), key=queries_in), dict[str, Run]()
         for run in both:
@@ -153,8 +154,8 @@ class RecordFile:
             this record accepts runs itself.
         keys: names under which pate stores its note on this record in the user's state folder: a
             fingerprint of the votes, and hashes of the paths of earlier records. SECRET.
-        ensembles: the user's names for the teachers (`ensemble` of `aggregate`) in this run and in
-            earlier runs on the same votes, the last name first.
+        ensembles: the user's names for the teachers (`ensemble` of `aggregate`) in the current run
+            and in earlier runs on the same votes, the last name first.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -174,7 +175,7 @@ class RecordFile:
     def successor(self) -> Path | None:
         """Return the path of the record that took over the runs of this record.
 
-        The result is None if no record took them over.
+        The result is None if no other record took over the runs of this record.
         """
         if self.goes_on_in is None:
             return None
@@ -202,7 +203,7 @@ class RecordFile:
         return SpendRecord(tuple(map(self._so_far, self._runs.values())))
 
     def _so_far(self, run: Run) -> Run:
-        """Return a run; if it is a session, with the queries and answers recorded until now."""
+        """Return a run; a session is returned with the queries and answers recorded until now."""
         if run.settings is None or run.id not in self._asked:
             return run
         done = asked_so_far(run.settings, self._asked[run.id])
@@ -267,7 +268,7 @@ class RecordFile:
             asks: `label`, `id` and `prior` of each query.
 
         Raises:
-            LedgerError: another record took over the session, with the queries that it had then.
+            LedgerError: this record accepts no queries, because another record took over its runs.
             OutputError: the queries cannot be written.
         """
         self.refuse_run()
@@ -324,17 +325,18 @@ class RecordFile:
 def queries_in(run: Run) -> tuple[int, int]:
     """Return two numbers that are larger for a later entry of the same session.
 
-    They are the number of queries in the entry, and the number of its `turns`: reports omit all but
-    the last.
+    The first number counts the queries in the entry. The second number counts the names in
+    `Run.turns`; an entry from a report has only the last name.
     """
     return 0 if run.settings is None else run.settings.queries, len(run.turns)
 
 
 def continues(run: Run, before: Run) -> bool:
-    """Return whether an entry of a run is known to contain all that another entry of it contains.
+    """Return whether the entry `run` is known to contain all that the entry `before` contains.
 
-    An entry of a session contains the queries of an earlier entry if it names the last turn of the
-    earlier entry. All other runs, and sessions that nobody asked yet, have no turns.
+    An entry of a session contains the queries of an earlier entry if its `turns` contain the last
+    name in the `turns` of the earlier entry. Runs that are not sessions, and sessions without
+    queries, have no `turns`.
     """
     asked = before.settings
     if run == before or asked is None or asked.rule is None or not asked.queries:
@@ -347,7 +349,7 @@ def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round
 
     Args:
         settings: the settings of the session before its first query.
-        asks: `label`, `id` and `prior` of each of these queries, in order.
+        asks: `label`, `id` and `prior` of each query so far, in order.
     """
     prior, asked = settings.prior, len(asks)
     if prior is not None:

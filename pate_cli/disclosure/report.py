@@ -163,8 +163,8 @@ class ReportFacts:
         seeded: whether `release` drew the sanitized ε with noise from a seed; if so, the report has
             no guarantee.
         earlier_draws: the parameters with which earlier releases drew a sanitized ε from the rounds
-            of this report. The ε of this report includes the cost of these draws. It also includes
-            the cost of every sanitized ε that a run on votes drew itself.
+            of this report. The ε of this report includes the cost of the draws in `earlier_draws`,
+            and the cost of every sanitized ε that a run on votes drew itself.
         external: costs of other mechanisms on the training records; ε and δ include these costs,
             `labels_epsilon` does not.
         recorded: False if earlier releases may have drawn a sanitized ε that is missing in
@@ -173,8 +173,8 @@ class ReportFacts:
             if earlier runs are not tracked.
         label_names: the names of the classes, class 0 first; None if classes have no names.
         labels: the file of labels of the report; None if there is no such file.
-        run, time: the name of the run, and the time when it began (UTC); None if no verb made the
-            report.
+        run, time: the name of the run, and the time when the run began (UTC); None if the report is
+            not from `aggregate`, `release` or a session.
         tool: the version of pate that wrote the report.
     """
 
@@ -206,9 +206,9 @@ class ReportFacts:
         """Return how private every teacher's training was; None unless all rounds state it.
 
         The result is None if the report includes costs of external mechanisms, because external
-        mechanisms saw the records directly, not through a teacher. It is also None for several
-        rounds if there is no record, or if the record names several ensembles that one person's
-        data may have reached.
+        mechanisms saw the records directly, not through a teacher. The result is also None for
+        several rounds if there is no record, or if the record names several ensembles that one
+        person's data may have reached.
         """
         rounds, spent = self.rounds, self.spent
         if self.external:
@@ -225,15 +225,16 @@ class ReportFacts:
 
     @property
     def drawn_as_published(self) -> bool:
-        """Return whether a sanitized ε was drawn by the analysis of the paper, which is no bound.
+        """Return whether a sanitized ε comes from the `paper` analysis, which gives no valid bound.
 
-        In a total, the runs say this themselves (`Run.claimed`).
+        The result is False for a report about all runs in `spent`: `Run.claimed` is False for every
+        run whose sanitized ε comes from the `paper` analysis.
         """
         return not self.total and bool(self.draws) and self.rounds[0].analysis == "paper"
 
     @property
     def target(self) -> TargetPlan | None:
-        """Return the (ε, δ) that a single run stated in advance; None if there is none."""
+        """Return the target (ε, δ) that a single run stated in advance; None without a target."""
         return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None
 
     @property
@@ -267,10 +268,11 @@ class ReportFacts:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Report(ReportFacts, Result):
-    """Public report of labels: (ε, δ), the guarantee, and everything that it was computed from.
+    """Public report of labels: (ε, δ), the guarantee, and the facts from which (ε, δ) follows.
 
-    `aggregate` and `release` make a report. Publish it beside the labels, and publish nothing else
-    about a run. Readers check a report with `verify`, and read it in plain words with `explain`.
+    `aggregate` and `release` make a report. Publish the report beside the labels, and publish
+    nothing else about a run. Readers check a report with `verify`, and read it in plain words with
+    `explain`.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.report
@@ -303,7 +305,8 @@ class Report(ReportFacts, Result):
         data_independent: the worst-case ε, which holds whatever the votes are.
         record_epsilon: the ε for one training record at δ, nats; None if nobody states how private
             the teachers' training was.
-        crosscheck: the ε of textbook accountants for the labels alone; None in a total.
+        crosscheck: the ε of textbook accountants for the labels alone; None if the report is about
+            all runs in `spent`.
         groups: the groups of teachers, each with an ε for its records, which is at most the ε of
             the report.
         unsettled: reasons why ε is no valid bound: `classes` or `queries` (this number was read
@@ -455,7 +458,7 @@ class RefusedError(PateError):
     """Raised if labels fail the release test of a `target_epsilon`; has the public report.
 
     Catch it around `aggregate(target_epsilon=...)`. A failed test also costs privacy, so publish
-    its `report` and count its cost.
+    the `report` of the error, and count the cost that the report states.
 
         >>> votes = [[40, 38, 22]] * 30
         >>> given = {"layout": "counts", "max_queries": 30, "sigma2": 16, "seed": 1}

@@ -7,10 +7,10 @@ computes this cost again.
 The cost of several runs together depends on how the runs were chosen (THEORY.md, section 15):
 
 - *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
-  depended on earlier results. The total is `Cost.together` of all runs. If later runs depend on
-  earlier results, the total may be too small: in an example with randomised response, the true δ is
-  1.4 times the stated δ. Budgets do not use `total_of`, because later runs may depend on earlier
-  results.
+  depended on earlier results. `Cost.together` computes the total cost of several runs. If later
+  runs depend on earlier results, the total may be too small: in an example with randomised
+  response, the true δ is 1.4 times the stated δ. Budgets do not use `total_of`, because later runs
+  may depend on earlier results.
 - *However chosen*: the sums of every run's own ε and δ, or the Rényi filter of a budget, are valid
   even if later runs depend on earlier results (section 15.2). Budgets admit runs by the sums of ε
   and δ, or by a Rényi filter.
@@ -81,9 +81,9 @@ class Budget:
 
     - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
     - a Rényi filter: the RDP costs of all runs at one order add up to at most the RDP cost that
-      corresponds to (ε, δ/2). This order is part of the budget, and the same for all runs. A
-      Rényi filter uses half of δ to convert the RDP cost to an ε, and the other half for runs whose
-      cost is an (ε, δ) without an RDP curve.
+      corresponds to (ε, δ/2). The Rényi order is part of the budget, and the same for all runs.
+      A Rényi filter uses half of δ to convert the RDP cost to an ε, and the other half for runs
+      whose cost is an (ε, δ) without an RDP curve.
 
     A run that has not ended counts with its full cost. After a failed release test, plain sums
     count the actual cost of the run, and a Rényi filter counts the full cost of the run.
@@ -91,7 +91,7 @@ class Budget:
     Attributes:
         epsilon: the largest ε of all runs together, nats, above 0.
         delta: the largest δ of all runs together, in (0, 1).
-        order: Rényi order λ > 1 of the filter; None for plain sums.
+        order: the order λ > 1 of the Rényi filter; None if the budget uses plain sums.
     """
 
     epsilon: float
@@ -108,7 +108,7 @@ class Budget:
     def of(
         cls, epsilon: float | None, *, delta: float | None = None, order: float | None = None
     ) -> Self | None:
-        """Return the budget that three keywords of a verb state; None if they state none.
+        """Return the budget of `epsilon`, `delta` and `order`; None if all three are None.
 
         Raises:
             UsageError: a δ or an order is given without ε.
@@ -124,8 +124,9 @@ class Budget:
     def spent(
         self, runs: Sequence[Run], *, ensemble: str | None = None, disjoint_from: Sequence[str] = ()
     ) -> list[tuple[float, float]]:
-        """Return the total (ε, δ) by the rule of the budget, before the first run and after each.
+        """Return the total (ε, δ) of all runs so far: before the first run, and after each run.
 
+        The total follows the rule of the budget, which is plain sums or a Rényi filter.
         With a Rényi filter, even no run at all has an ε above 0 and half of the budget's δ, because
         converting an RDP cost adds to ε and uses half of δ.
 
@@ -249,8 +250,8 @@ class Run:
         session: a hash of the options of a session, by which a continued session finds its run in
             the record; None in reports.
         turns: random names for the times at which a session was asked queries; in reports only the
-            last one. Two copies of a record whose sessions were asked different queries differ in
-            these names.
+            last one. If the sessions in two copies of a record were asked different queries, the
+            copies differ in `turns`.
         draw: the parameters with which a release drew a sanitized ε from ledgers; None if this
             entry is not a release.
         drawn_from: the names of the rounds from whose costs a release drew the sanitized ε; empty
@@ -310,7 +311,7 @@ class Run:
         Args:
             settings: the settings of a run of labels; else None. **told: other fields of the run,
                 except `epsilon`. Give `delta` only with an RDP curve that others state. The curve
-                is converted to an ε at this δ, or at its `least_delta` if that is larger.
+                is converted to an ε at the larger of `delta` and the `least_delta` of the curve.
 
         Raises:
             UnreachableError: the δ of `settings` is smaller than the sum of the δ's of all answers.
@@ -447,8 +448,9 @@ class Spent(Figure):
 def named_where_disjoint(runs: Sequence[Run]) -> tuple[Run, ...]:
     """Return public runs; they name their ensembles only if the guarantee depends on the names.
 
-    It does if a run declares ensembles disjoint, or if the runs state how private the training of
-    their teachers was, because teachers with another name were trained again.
+    The guarantee depends on the names of ensembles if a run declares ensembles disjoint, or if a
+    run states how private the training of its teachers was, because the teachers of an ensemble
+    with another name were trained again.
     """
     trained = any(run.settings is not None and run.settings.training is not None for run in runs)
     if trained or any(run.disjoint_from for run in runs):
@@ -469,8 +471,8 @@ def people_of(
     Args:
         runs: the runs in order.
         ensemble, disjoint_from: an ensemble, and other ensembles that are declared disjoint from
-            `ensemble`. Only sets that contain `ensemble` are returned. There may be no run of
-            `ensemble` yet.
+            `ensemble`. Only sets that contain `ensemble` are returned. `runs` need not contain a
+            run of `ensemble`.
     """
     told = [*((run.ensemble, run.disjoint_from) for run in runs), (ensemble, disjoint_from)]
     names = [name for name in dict.fromkeys(name for name, _ in told) if name is not None]
@@ -485,8 +487,9 @@ def people_of(
 def trained_several_times(runs: Sequence[Run]) -> bool:
     """Return whether one person's data may have reached teachers of several ensembles.
 
-    A training record then influences the release through several trainings, and the cost for one
-    record is not computed (THEORY.md, section 23.2).
+    If one person's data reached teachers of several ensembles, a training record influences the
+    release through several trainings, and the cost for one record is not computed (THEORY.md,
+    section 23.2).
     """
     voted = [run for run in runs if run.draw is None]
     return any(len({run.ensemble for run in part}) > 1 for part in _of_each(voted))
@@ -506,7 +509,8 @@ def _running(
 ) -> list[Decimal]:
     """Return the sum of `numbers` before the first run and after each run.
 
-    Each sum is for the person with the largest sum at this time.
+    A run counts for a person only if the person's set in `people` contains the ensemble of the run.
+    Each returned sum is the largest sum of any person.
 
     Args:
         numbers: one number for each run.
@@ -526,8 +530,8 @@ def fixed_late(histories: Iterable[Sequence[Run]]) -> bool:
     """Return whether a Rényi filter may have been chosen after some run, so that it is not valid.
 
     Args:
-        histories: the runs of several records that become one, each in order. The Rényi filter is
-            that of the first run. It must have been fixed before the first run of every record.
+        histories: the runs of several records that become one, each in order. The Rényi filter of
+            the first run is valid only if it was fixed before the first run of every record.
     """
     rules = [runs[0].budget and runs[0].budget._rule for runs in histories if runs]
     return len({*rules}) > 1 and rules[0] is not None
@@ -560,8 +564,8 @@ def total_of(runs: Sequence[Run]) -> Figure:
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
     """Return the total costs of runs, and of their labels, as if no release test had failed.
 
-    Both are valid at the δ of the total cost. The labels get the total cost of everything if their
-    own cost needs a larger δ.
+    The cost of the labels is valid at the δ of the total cost of all runs. If the labels alone need
+    a larger δ than this δ, the total cost of all runs is returned as the cost of the labels.
     """
     ends = {Outcome.REFUSED: Outcome.LABELLED}
     full = [replace(run, outcome=ends.get(run.outcome, run.outcome)) for run in runs]
@@ -583,8 +587,8 @@ def plain_sums(
 
     Args:
         runs: the runs in order.
-        people: sets of ensembles, from `people_of`. The sums are for the person with the largest
-            sum among the persons of these sets; if left out, among all persons.
+        people: sets of ensembles, from `people_of`; if left out, `people_of(runs)`. Each set in
+            `people` stands for a person. Each returned sum is the largest sum of any person.
     """
     people = people_of(runs) if people is None else people
     epsilons = _running((decimal_sum([run.counted]) for run in runs), runs, people)

@@ -61,7 +61,7 @@ class ReleasePlan:
     Attributes:
         kind: `upper` publishes an upper bound: the noisy value of ε is raised by κ = σ·Φ⁻¹(1 − δ')
             smooth sensitivities, so that it is below the true value only with probability δ'.
-            `none` publishes no ε that depends on the votes.
+            The kind `none` publishes no ε that depends on the votes.
         delta: δ of the whole guarantee, which includes δ'.
         order: λ > 1, the Rényi order at which the costs of the labels and of the sanitized ε are
             added.
@@ -81,8 +81,8 @@ class ReleasePlan:
     def __post_init__(self) -> None:
         if self.kind is ReleaseKind.TARGET:
             raise ParameterError(
-                "with `release` target, no sanitized epsilon is drawn; give `release` upper, which "
-                "draws one, or `release` none"
+                "`release` target draws no sanitized epsilon; give `release` upper to draw a "
+                "sanitized epsilon, or `release` none"
             )
         check_delta(self.delta)
         check_order(self.order)
@@ -96,7 +96,7 @@ class ReleasePlan:
 
     @property
     def delta_shift(self) -> float:
-        """Return δ', the probability that a released upper bound is too low; 0 without a draw."""
+        """Return δ', the probability that a released upper bound is too low; 0 for kind `none`."""
         return failure_delta(self.delta) if self.publishes_draw else 0.0
 
     @property
@@ -131,7 +131,7 @@ class ReleasePlan:
     def overhead(self) -> float:
         """Return the RDP cost of drawing the sanitized ε, plus what conversion to (ε, δ) adds.
 
-        The result is in nats. It is added to the RDP cost of the labels.
+        The overhead, in nats, is added to the RDP cost of the labels.
         """
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
@@ -143,7 +143,8 @@ class ReleasePlan:
         """Return the published ε, f + SS·(κ + σN) + overhead, nats.
 
         If SS is so small that rounding errors would matter beside the noise, SS is replaced by a
-        larger public constant. The result is still a β-smooth bound (THEORY.md, section 24.4).
+        larger public constant. The larger of SS and this constant is still a β-smooth bound on the
+        sensitivity of f (THEORY.md, section 24.4).
 
         Args:
             rdp: f, the RDP cost of the labels at the plan's order, nats.
@@ -216,7 +217,7 @@ class Training:
 
     @classmethod
     def of(cls, epsilon: float | None, delta: float | None) -> Self | None:
-        """Return the training that `teacher_epsilon` and `teacher_delta` state; None without both.
+        """Return the training with ε0 = `epsilon` and δ0 = `delta`; None if both are None.
 
         Raises:
             UsageError: δ is given without ε.
@@ -240,10 +241,10 @@ class Training:
         return round_up(found)
 
     def bearable(self, record_epsilon: float, delta: float) -> float:
-        """Return the largest ε for a teacher that gives a record at most `record_epsilon`, nats.
+        """Return the largest ε for a teacher that keeps the ε for a record ≤ `record_epsilon`.
 
-        A record is one training record. The result is infinite if a training record has at most
-        `record_epsilon` whatever the ε for a teacher is.
+        A record is one training record. The result, in nats, is infinite if the ε for a training
+        record is at most `record_epsilon` for every ε for a teacher.
         """
         told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
         return release_epsilon(record_epsilon, delta=delta, **told)
@@ -256,7 +257,7 @@ def training_of(rounds: Sequence[Settings | None]) -> Training | None:
 
 
 def draws_of(rounds: Sequence[Settings]) -> tuple[ReleasePlan, ...]:
-    """Return the plan of every sanitized ε that these runs drew themselves, without `release`."""
+    """Return the plans of all sanitized ε that the runs with the settings `rounds` drew."""
     return tuple(draw for done in rounds if done.sanitizer for draw in done.sanitizer.draws)
 
 
@@ -274,20 +275,20 @@ class Settings:
             without an RDP cost.
         target: the (ε, δ) that was stated in advance; None without a target.
         sanitizer: the plan of the sanitized ε; the ledger of the run uses the same order and β,
-            even if no ε is drawn. None if the run keeps no ledger and draws no ε.
+            even if no ε is drawn. `sanitizer` is None if the run keeps no ledger and draws no ε.
         read_off: facts that should be public but were read from the votes.
         groups: the groups of the teachers; empty if teachers have no groups.
         label_set: the labels that a query may have; None if a query has one label. If a query may
             have several labels, rows and answers are pairs of a query and a label.
         prior: the public prior, whose guess on a query counts as a fixed number of votes; None
             without a prior.
-        rule: when a session ends; None for a run.
+        rule: when a session ends; None if the run is not a session.
         training: how private the training of each teacher was; None if nobody states it.
         voting: how many queries each teacher votes on; None if nobody states it.
 
     Raises:
-        LedgerError: no mechanism has these parameters.
-        ParameterError: the numbers contradict each other or the mechanism.
+        LedgerError: no mechanism has the name and the parameters in `mechanism`.
+        ParameterError: a setting is out of range, or contradicts another setting or the mechanism.
     """
 
     mechanism: Mapping[str, Any]
@@ -313,7 +314,7 @@ class Settings:
             raise ParameterError(fault)
 
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield contradictions between the settings, and with the mechanism."""
+        """Yield contradictions between two settings, or between a setting and the mechanism."""
         queries, prior = self.queries, self.prior
         plain = all(isinstance(each, str | float | int) for each in self.mechanism.values())
         if not plain or mechanism.parameters() != dict(self.mechanism):
@@ -411,7 +412,8 @@ class Settings:
     def protected(self) -> tuple[Any, ...]:
         """Return the settings that define neighbouring vote files.
 
-        The costs of two runs can only be composed if these settings are the same in both runs.
+        The costs of two runs can only be composed if the settings that define neighbouring vote
+        files are the same in both runs.
         """
         mechanism = self.aggregator
         return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)

@@ -72,7 +72,7 @@ def stop_rule(
 
     Raises:
         ParameterError: `asks` is above MOST_ASKED.
-        UsageError: neither the target nor the number is given.
+        UsageError: neither `epsilon` nor `asks` is given.
         UnreachableError: the target does not allow a single query.
     """
     if epsilon is None and asks is None:
@@ -92,8 +92,8 @@ def stop_rule(
     alone = _cost(mechanism, delta, number, few)
     if math.isinf(alone):
         raise UnreachableError(
-            f"at delta {delta:g}, {number} queries together cost more than any epsilon; ask "
-            "fewer queries, or use a larger `delta`"
+            f"at delta {delta:g}, {number} queries have no finite epsilon; ask fewer queries, or "
+            "use a larger `delta`"
         )
     rule = StopRule(alone, delta, number)
     if asks is not None or few is not None or not isinstance(mechanism, ScoredMechanism):
@@ -104,9 +104,9 @@ def stop_rule(
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
     """Return a rule that allows more than `rule.asks` queries if few queries are answered.
 
-    The new rule has the ε of `rule` if this ε leaves a large enough budget for more queries.
-    Otherwise the new rule has the ε `target`, if `target` leaves a larger budget. If no more
-    queries can be allowed, return `rule` itself.
+    The new rule usually has the ε of `rule`. The new rule has the ε `target` if the budget
+    (`Beyond.budget`) at the ε of `rule` is too small (`_WORTH`), and the budget at the ε `target`
+    is larger. If no more queries can be allowed, return `rule` itself.
     """
     order = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own.order
     moments = None if order is None else mechanism.query_moments(order)

@@ -95,8 +95,8 @@ class Check:
 
     Attributes:
         name: the name of the check, which says what is checked.
-        outcome: `ok`, `FAILED`, `not checkable` without secrets, or `not checked` because a file is
-            missing or the format of the file does not contain the values.
+        outcome: `ok`, `FAILED`, `not checkable` without secrets, or `not checked` because the
+            caller did not give a file, or gave labels in a format that stores no settings.
         detail: what the check found, or why the check was not made; always printable.
     """
 
@@ -209,7 +209,7 @@ def checks_of(
         report: the report to check.
         record: the record of all runs on the teachers of this report; None if the caller has none.
         labels: the file of labels that came with the report; None if the caller has none.
-        priors: the public priors of the runs; each is given as its guesses, or as a file of them.
+        priors: the public priors of the runs; each prior is a file of guesses, or the guesses.
         library: whether to compare the report's textbook ε with the ε of dp-accounting; None to
             compare them only if dp-accounting is installed.
 
@@ -522,8 +522,8 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield the contradictions between a record and a report, and the runs that the report omits.
 
     If the record has the run of the report, the report must list all runs before this run. If the
-    record does not have it, the report must list every run of the record that began before the run
-    of the report, or before any other run that the report lists.
+    record does not have the run of the report, the report must list every run of the record that
+    began before the run of the report, or before any other run that the report lists.
     """
     told, known = report.runs, {run.id: run for run in record.runs}
     if not told:
@@ -550,8 +550,8 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
 def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
     """Yield contradictions between two entries of one run, such as in a report and in a record.
 
-    Only public fields are compared. A pending run may have ended since the earlier entry, and a
-    session may have more queries.
+    Only public fields are compared. It is no contradiction if a run is pending in `told` and has
+    ended in `known`, or if a session has more queries in `known` than in `told`.
 
     Args:
         told: the run as it was written first, for example in a report.
@@ -593,11 +593,12 @@ def same_cost(run: Run, other: Run) -> bool:
 def computed_anew(report: Report) -> tuple[Run, ...]:
     """Return the runs that a report lists, with their costs computed again from other fields.
 
-    If the report is about one of the listed runs, this run is made from the facts of the report.
+    If a listed run is the run that the report describes, its cost is computed from the facts of
+    the report.
 
     Raises:
-        ReportError: the report covers several rounds without a draw of an ε from them, but it says
-            that one of the listed runs is its own run.
+        ReportError: a listed run is the run of the report, but the report covers several rounds and
+            no sanitized ε was drawn for these rounds.
     """
     found = []
     for run in report.runs:

@@ -93,9 +93,9 @@ def reading(
     Args:
         path: the path or address.
         what: what the file is, as an error message would say it, such as "the report".
-        error: the class of the error if the file cannot be opened or read. If the `with` block
-            itself raises an error of the class `error`, and `path` is a path, the name of the file
-            is put before the message of this error.
+        error: the class of the error if the file cannot be opened or read. For a path, but not for
+            an address, the name of the file is also put before the message of any error of the
+            class `error` that the `with` block raises.
 
     Raises:
         UsageError: an output of the command would replace this file.

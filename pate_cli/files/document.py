@@ -1,14 +1,15 @@
 """Documents: write frozen dataclasses as JSON, and read them again by their annotations.
 
-A dataclass is the schema of its document. A reader accepts exactly what the annotations allow: no
+A dataclass is the schema of its document. `decoded` accepts exactly what the annotations allow: no
 boolean for a number, no number for a text, no missing or unknown field. The constructor of each
-dataclass checks whether the values of its fields are in range. All readers of documents describe a
-fault in the same words, and each reader raises its own class of error.
+dataclass checks whether the values of its fields are in range. Messages describe a fault in the
+same words for every kind of document; a `Refusal` gives the class of the error.
 
-A `Form` is a kind of secret file. If pate used a damaged ledger without noticing, ε could become
-too small. For example, a ledger that lost its list of earlier draws would hide what these draws
-cost. So each secret file contains a SHA-256 hash of all fields except the hash. The hash uses no
-secret key, so it detects accidents, but not a forger.
+A `Form` is a kind of secret file. If pate used a damaged ledger without noticing, a report could
+state an ε that is too small. For example, a ledger that lost its list of earlier draws would hide
+what these draws cost. To detect damage, each secret file has a field with a SHA-256 hash of all
+other fields. The hash in a secret file uses no secret key, so it detects accidents, but not a
+forger.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def called(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The errors of one reader of documents: their class, and how their messages begin and end."""
+    """The class of errors about a faulty document, and how their messages begin and end."""
 
     error: type[PateError]
     before: str
@@ -224,8 +225,8 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
 
     Raises:
         PateError: the JSON value does not describe a dataclass of class `kind`. The error has the
-            class `refusal.error`, and its message names the field. If a constructor raises an error
-            of the class `refusal.error`, it reaches the caller with its own message.
+            class `refusal.error`, and its message names the field. If the constructor of a
+            dataclass raises an error of the class `refusal.error`, its message stays unchanged.
     """
     found: _T = _decoded(kind, data, refusal)
     return found

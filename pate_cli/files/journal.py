@@ -1,9 +1,9 @@
 """A journal is a file of JSON lines that only grows; each line has a hash of all lines up to it.
 
-Lines are on disk before `append` returns. A crash may leave the last line incomplete. Nobody can
-rely on an incomplete line, so readers ignore it, and the next writer removes it. A file is refused
-if a line was changed, left out, repeated, or taken from another file. A file is also refused if
-lines are gone that this process has read.
+Lines are on disk before `append` returns. A crash may leave the last line incomplete. pate ignores
+an incomplete line when it reads a journal, and the next `append` removes this line. A file is
+refused if a line was changed, left out, repeated, or taken from another file. A file is also
+refused if lines are gone that this process has read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHAIN: Final = "chain"
 class Journal:
     """The lines of one file, as far as this process has read them.
 
-    Before it appends, a caller must take the lock (`locked`) and call `catch_up`.
+    A caller must take the lock (`locked`) and call `catch_up` before each call of `append`.
 
     Attributes:
         path: the file, which may not exist yet.
@@ -42,7 +42,7 @@ class Journal:
         """Read the file if it exists.
 
         Args:
-            path: the file; links are followed, so that every name of the file is the same journal.
+            path: the file. If `path` is a symbolic link, the journal is the file that it leads to.
             kind: what the journal records, as its first line says, such as "pate-spend-record".
 
         Raises:
@@ -78,7 +78,7 @@ class Journal:
         return self._chains[-1] if self._chains else ""
 
     def chain_at(self, count: int) -> str | None:
-        """Return the hash after this many lines; None if there are fewer lines."""
+        """Return the hash of the header and the first `count` items of `lines`; None if too few."""
         return self._chains[count] if 0 <= count < len(self._chains) else None
 
     def refresh(self) -> None:
@@ -105,9 +105,9 @@ class Journal:
     def catch_up(self) -> None:
         """Read the lines that other processes appended, and make sure that they are on disk.
 
-        A process may be killed after it appends lines and before they are on disk. Therefore
-        `catch_up` writes the lines of other processes again. A sync alone is not enough, because
-        after a failed sync a second sync may succeed without writing anything.
+        A process may be killed after it appends lines and before they are on disk. `catch_up`
+        writes the lines of other processes again, because a sync alone may leave them off the disk:
+        after a failed sync, a second sync may succeed without writing anything.
 
         Raises:
             LedgerError: lines that were read before are gone, or new lines are damaged.
@@ -121,8 +121,8 @@ class Journal:
         """Append lines to the file: all of them, or none if an error occurs.
 
         Raises:
-            OutputError: the lines cannot be written. Any part that was written is removed again,
-                unless the removal fails, too.
+            OutputError: the lines cannot be written. `append` tries to remove any part of the new
+                lines that is already in the file; this removal may fail.
         """
         if not objects:
             return
@@ -137,7 +137,7 @@ class Journal:
         """Write bytes at a position of the file, and sync them.
 
         With `cut`, the method first removes all bytes from this position to the end of the file. If
-        writing then fails, it tries to remove the bytes that it wrote.
+        writing with `cut` fails, the method tries to remove the bytes that it wrote.
         """
         with writing(self.name):
             descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)

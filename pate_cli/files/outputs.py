@@ -1,10 +1,10 @@
 """All outputs of a command are one transaction, whether they go to a disk, a store or a pipe.
 
-Every output is begun before the run spends any privacy. In this way, pate finds most errors in
-writing outputs before it spends privacy. All outputs are complete before any of them gets its name,
-so a process that is killed leaves no incomplete output. Files appear in the order in which they
-were reserved, so that a report appears before its labels. Streams such as standard output get their
-content after all files.
+Every output is begun before the run spends any privacy. Because pate begins all outputs early, it
+finds most errors in writing outputs before it spends privacy. All outputs are complete before any
+of them gets its name, so a process that is killed leaves no incomplete output. Files appear in the
+order in which they were reserved, so that a report appears before its labels. Streams such as
+standard output get their content after all files.
 
 A draft on a disk is a file without a name, which vanishes with the process. If the file system has
 no files without a name, the draft has a random hidden name, and may stay behind if the process is
@@ -53,13 +53,14 @@ class Outputs:
             ...  # Private work is done, and its results are written.
         out.write("report.json", report)
 
-    Even with `force`, an output never replaces a file that the command reads. It also never
-    replaces a file that does not begin like an earlier output of its kind. The module `protected`
-    recognises a file that the command reads by its path without links and by its device and inode.
+    Even with `force`, an output never replaces a file that the command reads. With `force`, an
+    output replaces only empty files and files that the argument `replaces` of `reserve` recognises.
+    The module `protected` recognises a file that the command reads by its path without links and by
+    its device and inode.
     """
 
     def __init__(self, *, force: bool = False) -> None:
-        """Begin an empty transaction; with `force`, outputs may replace others of their kind."""
+        """Begin an empty transaction; `force` lets outputs replace some files (see `Outputs`)."""
         self._force = force
         self._outputs: dict[str, Output] = {}
         self._inputs = protected.current()
@@ -76,7 +77,7 @@ class Outputs:
 
     @property
     def released(self) -> bool:
-        """Return whether any output may have become visible to others."""
+        """Return whether any output may have become visible outside of the command."""
         return any(output.left for output in self._outputs.values())
 
     def discard(self) -> None:
@@ -99,7 +100,8 @@ class Outputs:
                 that only its owner may read (mode 0o600) cannot be on a store.
             mode: the permissions of the file, which the umask reduces; 0o600 for a secret.
             replaces: which existing file `force` may replace; see `protected`.
-            resumed: whether the same run may have written this output before it was interrupted.
+            resumed: whether this run continues an interrupted run, which may have written this
+                output already.
 
         Raises:
             OutputError: the file exists already; the folder is missing, not writable or full; or a
@@ -126,8 +128,8 @@ class Outputs:
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
         """Test whether all outputs can be written, immediately before the run spends any privacy.
 
-        On a store, the test writes and deletes a small object. Some stores then keep an empty
-        object that stands for the folder.
+        On a store, the test writes and deletes a small object. After this test, some stores keep
+        an empty object that stands for the folder of the output.
 
         Args:
             sizes: the smallest size that an output will have in bytes, by path, if it is known.
@@ -220,9 +222,9 @@ class Output(ABC):
         force: whether the output may replace an existing file that `replaces` recognises.
         replaces: returns whether an existing file is of the same kind as the output; see
             `protected`.
-        resumed: whether the same run may have written this output before.
+        resumed: whether this run continues an interrupted run, which may have written this output.
         written: whether the draft of this output is complete.
-        left: whether any part of the output may have become visible to others.
+        left: whether any part of the output may have become visible outside of the command.
     """
 
     turn = 0
@@ -257,7 +259,7 @@ class Output(ABC):
         return None
 
     def refuse_there(self) -> bool:
-        """Return whether a file exists in the place; raise an error if it may not be replaced.
+        """Return whether this output would replace a file; raise an error if that file must stay.
 
         If `resumed` is true, any existing file may be replaced while the draft is incomplete. If
         `resumed` is true and the draft is complete, an existing file that is equal to the draft may
@@ -326,7 +328,7 @@ class Output(ABC):
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
-        """Mark the output as visible to others; undo this if the `with` block raises an OSError."""
+        """Set `left` to True, and restore its old value if the `with` block raises an OSError."""
         before, self.left = self.left, True
         try:
             yield
@@ -360,7 +362,7 @@ class File(Output):
         return self.path.open("rb") if self.path.exists() else None
 
     def begin(self) -> None:
-        """Begin the draft in the folder of the output; raise an error if it cannot go there."""
+        """Begin the draft in the folder of the output; raise an error if this is impossible."""
         folder = self.path.parent
         self.refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
@@ -383,7 +385,10 @@ class File(Output):
         os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
-        """Give the draft its final name; raise an error if the disk or a file there prevents it."""
+        """Give the draft its final name.
+
+        Raise an error if the disk fails, or if an existing file may not be replaced.
+        """
         there = self.refuse_there()
         with self.leaving():
             if not self._hidden:
@@ -410,7 +415,7 @@ class Stream(Output):
 
     @property
     def places(self) -> set[Place]:
-        """Return the name of the stream; for standard output also the file behind it."""
+        """Return the stream's name; if standard output is a file, also the file's identifier."""
         if self._standard:
             return {"standard output"} | protected.places_of(1)
         path = os.path.realpath(self._path)
@@ -420,7 +425,9 @@ class Stream(Output):
         """Begin a draft in the folder for temporary files; raise an error if the stream fails."""
         if self._standard and (sys.stdout is None or sys.stdout.closed):
             # The descriptor of a closed stream may by now belong to another file.
-            raise OutputError("cannot write standard output: it is closed")
+            raise OutputError(
+                "cannot write standard output: it is closed; connect a pipe or a file"
+            )
         if not self._standard and not os.access(self._path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         super().begin()
@@ -500,7 +507,10 @@ class StoredFile(Output):
         self._put(self.chunks())
 
     def deliver(self) -> None:
-        """Give the draft its final name; raise an error if the store or a file prevents it."""
+        """Give the draft its final name.
+
+        Raise an error if the store fails, or if an existing file may not be replaced.
+        """
         there = self.refuse_there()
         with self.leaving():
             if there:  # Some stores cannot move an object onto another one.
@@ -535,7 +545,7 @@ def output_at(name: str, mode: int) -> Output:
     if name in _STANDARD:
         return Stream(name)
     if name == "/dev/stderr" and sys.stderr is None:  # Its number may belong to another file.
-        raise OutputError(f"cannot write {name}: it is closed")
+        raise OutputError(f"cannot write {name}: it is closed; connect a pipe or a file")
     try:
         kind = Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -545,7 +555,10 @@ def output_at(name: str, mode: int) -> Output:
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
         return Stream(path)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
+        raise OutputError(
+            f"cannot write {shown}: it is neither a file, a pipe nor a terminal; give the output "
+            "another name"
+        )
     # A link stays, and the file that it names is replaced or made.
     return File(shown, Path(path).resolve(), mode)
 

@@ -7,8 +7,9 @@ device and inode and by its path without links. A file on a store is identified 
 filesystem and its path.
 
 Votes and labels have the same suffixes, so a suffix does not show what a file is. Therefore every
-caller of `Outputs.reserve` says how earlier outputs of its kind begin, and the new output only
-replaces files that begin in this way. Outputs never replace ledgers, records and checkpoints.
+caller of `Outputs.reserve` gives a function that looks into a file and says whether the new output
+may replace this file: a report, for example, may replace an earlier report. An empty file may be
+replaced, too. Outputs never replace ledgers, records and checkpoints.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def watched() -> Iterator[Inputs]:
 
 
 def current() -> Inputs:
-    """Return the `Inputs` of the current `watched` block; new, empty ones outside of a block."""
+    """Return the `Inputs` of the current `watched` block; outside of a block, a new `Inputs`."""
     return _INPUTS.get() or Inputs()
 
 
@@ -101,9 +102,10 @@ def note_stream(what: str, stream: Any) -> None:
 
 
 def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
-    """Return path, device and inode of a regular file that may be missing; else an empty set.
+    """Return path, device and inode of a regular file; only the path if the file is missing.
 
-    The file is given by its path or by an open descriptor.
+    The file is given by its path or by an open descriptor. For a file that is not regular, such as
+    a pipe, return an empty set.
     """
     places: set[Place] = set()
     with contextlib.suppress(OSError, ValueError):  # The file is missing, or its name is invalid.
@@ -127,7 +129,7 @@ _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|che
 
 
 def beginning(pattern: bytes) -> Replaces:
-    """Return a function that says whether the start of a file matches `pattern`, in any case."""
+    """Return a function that says whether a file begins with `pattern`, in upper or lower case."""
     compiled = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
 

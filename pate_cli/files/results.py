@@ -1,6 +1,6 @@
 """Results of pate's functions: frozen values that can be shown, converted to a table, and saved.
 
-Tables can be saved in all formats of labels except NPY, which has no names of columns.
+A table can be saved in every format that labels can have, except NPY, which has no column names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Result(ABC):
 
     @property
     def secret(self) -> bool:
-        """Return whether only its owner may read the files of this result."""
+        """Return whether files of this result are secret: only the owner of a file may read it."""
         return not self.releasable
 
     @abstractmethod
@@ -88,8 +88,8 @@ class Result(ABC):
         file (mode 0600).
 
         Args:
-            path: the name of the file. If `secret` is false, it may also be the address of a file
-                on a store, such as s3://bucket/file.
+            path: the name of the file. If `secret` is false, `path` may also be the address of a
+                file on a store, such as s3://bucket/file.
             force: replace an existing file if it contains a result of this kind; no other file is
                 replaced.
 

@@ -59,11 +59,11 @@ class FileFormat(NamedTuple):
     Attributes:
         write: writes the rows of labels, in parts, to a file.
         read: returns the rows of an open file as a table, which may lack some columns, such as the
-            ids. Any exception means that the file is damaged.
+            ids. If `read` raises any exception, the file is damaged.
         least_bytes: the smallest number of bytes that a row of labels takes.
         part_rows: how many labels are written at a time.
-        lists: whether one row has all labels of a query, as lists, if queries have several labels;
-            otherwise each of these labels has its own row.
+        lists: how several labels of a query are stored: if true, as lists in one row; if false,
+            each label in its own row.
         texts: whether the format can hold ids and names of classes.
         metadata: whether the format holds the public parameters of the mechanism.
     """
@@ -81,7 +81,7 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
     """Write the labels as an array without ids, in which -1 means no label.
 
     If queries have one label, the array has one int32 number for each query. If they have several
-    labels, it has one int8 number for each query and label: 1 for yes and 0 for no.
+    labels, the array has one int8 number for each query and label: 1 for yes and 0 for no.
     """
     several, shape = outline.several, [outline.rows]
     kind, name = ("<i4", "label") if several is None else ("|i1", "yes")
@@ -255,8 +255,8 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
 def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all batches in parts of one size, whatever the sizes of the batches.
 
-    So the bytes of the file do not depend on the sizes of the batches. If there are not as many
-    rows as the outline says, ParameterError is raised before the file is complete.
+    Parts of one size make the bytes of the file independent of the sizes of the batches. If there
+    are not as many rows as the outline says, ParameterError is raised before the file is complete.
     """
     per_query = outline.several or 1
     part, lists = FORMATS[outline.label_format].part_rows, FORMATS[outline.label_format].lists

@@ -1,4 +1,4 @@
-"""The labels of a run in memory, as the verbs return them, and as they are written to a file."""
+"""The labels of a run: the class `Labels`, and a function that writes labels to a file."""
 
 from __future__ import annotations
 
@@ -65,14 +65,15 @@ class Labels(Result):
         ids: whole numbers (stored as int64) or texts, [queries].
         labels: classes, stored as int32, [queries]; -1 if the query was not answered, or not asked.
         sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries].
-            The source is "none" or "not asked" exactly where the label is -1. You may also give
-            the sources as indexes in SOURCES (uint8), but the attribute has texts.
+            The source is "none" or "not asked" exactly where the label is -1. `sources` may also
+            be given as indexes in SOURCES (uint8); reading `sources` always returns texts.
         metadata: the names and values of the mechanism's public parameters, both as texts.
         label_names: the names of the classes in tables, class 0 first; None if classes are numbers.
         label_set: how many labels each query has, and their names, if queries have several labels;
             otherwise None. With several labels, each row is about one label of one query, the rows
             of a query follow each other, and `labels` has 1 for yes and 0 for no.
-        id_column: the name of the column of ids in a table, as in the votes.
+        id_column: the name of the column of ids in tables of labels; a run keeps the name that this
+            column has in the votes.
         source_codes: the sources as indexes in SOURCES, uint8, [queries].
 
     Raises:
@@ -230,7 +231,7 @@ class Labels(Result):
         write_labels([self], file, LabelFormat.from_path(os.fspath(path)), rows=len(self))
 
     def _replaces(self, path: str) -> Replaces:
-        """Return a function that says whether `force` may replace a file: it must have labels."""
+        """Return a function that says whether a file has labels, so that `force` may replace it."""
         return labels_in(LabelFormat.from_path(path))
 
     @property
@@ -251,9 +252,9 @@ class Labels(Result):
         mechanism and the names of the classes.
 
         Args:
-            lists: matters only if queries have several labels. If it is True, a row is a query with
-                the list of its labels and the list of its unanswered labels. If it is False, a row
-                is about one label of one query.
+            lists: matters only if queries have several labels. If `lists` is True, there is one row
+                per query, with two lists: the labels that the query has, and the labels that are
+                not decided. If `lists` is False, there is one row per label of each query.
         """
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]

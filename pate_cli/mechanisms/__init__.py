@@ -56,7 +56,7 @@ class MechanismChoice:
         votes_together, prior_weight: see Mechanism.
 
     Raises:
-        UsageError: the mechanism does not have one of the parameters.
+        UsageError: `given` has a parameter that the mechanism does not have.
         ParameterError: a text is not a number of votes, or a number between 0 and 1 could mean a
             share.
     """
@@ -152,13 +152,13 @@ class MechanismChoice:
     def takes(self, classes: int) -> bool:
         """Return whether the mechanism can run with this many classes and the given parameters.
 
-        The result is False for a mechanism that needs no list of classes.
+        For a mechanism without a list of classes (`open-vocabulary`), the result is always False.
         """
         kind = mechanism_class(self.name)
         return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
-        """Return the choice with this value of the parameter `refusals`, if the mechanism has it.
+        """Return the choice with this value of `refusals`, if its mechanism has this parameter.
 
         `refusals` is the number of unanswered queries after which the mechanism stops.
         """

@@ -100,8 +100,9 @@ class Mechanism(ABC):
         teachers: τ ≥ 1, the largest number of votes that all teachers have on a query: the number
             of teachers, or the sum of their weights.
         classes: m ≥ 2, the number of classes, at most `most_classes`.
-        teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
-            change k votes of a query, and every sensitivity grows k-fold.
+        teachers_per_record: k ≥ 1, how many teachers one record may have trained. With
+            `teachers_per_record` = k, a neighbour may change k votes of a query, and every
+            sensitivity is k times as large as with k = 1.
         votes_together: whether one teacher casts all k votes for the same class, as one vote of
             weight up to k. If `votes_together` is true, all k votes move together from one class to
             another, and the worst-case cost of an answer is smaller.
@@ -226,9 +227,9 @@ class Mechanism(ABC):
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
         """Return the smallest δ that a run with this many queries may state.
 
-        For a δ below this number, the errors of floating-point noise would be too large. These
-        errors are counted for `argmax_draws` + 1 random numbers per query, because no mechanism
-        needs more. `epsilon` is as in `noise.smallest_delta`.
+        For a δ below this number, the errors of floating-point noise would be too large. The
+        errors of floating-point noise are counted for `argmax_draws` + 1 random numbers per query,
+        because no mechanism draws more. `epsilon` is as in `noise.smallest_delta`.
         """
         draws = queries * (self.argmax_draws + 1)
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
@@ -250,8 +251,9 @@ class Mechanism(ABC):
     def sparse_draws(self) -> int:
         """How many random numbers are drawn for a query with a sparse histogram.
 
-        Each class that can have votes needs one random number. All classes without votes together
-        need two more random numbers.
+        Each class with votes needs one random number, and at most `most_votes` classes have votes.
+        All classes without votes share two random numbers: one for the largest noise of these
+        classes, and one for the class that has it.
         """
         return min(self.classes, self.most_votes) + 2
 
@@ -364,7 +366,7 @@ class ScoredMechanism(Mechanism):
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """Return the scores of histograms, [queries, dimensions].
 
-        `lipschitz` bounds how far one vote moves each dimension. If a grid is given, scores only
+        `lipschitz` bounds how far a neighbour moves each dimension. If a grid is given, scores only
         need to be in the correct cells of the grid, which may be faster.
         """
 
@@ -451,7 +453,7 @@ class ScoredMechanism(Mechanism):
     def usual_slope(self, *, queries: int, answers: int) -> float:
         """Estimate `worst_rdp` divided by the order λ.
 
-        The estimate is no bound. It is only a first guess in the search for the best order.
+        The estimate is no bound on `worst_rdp`, but a first guess in the search for the best order.
         """
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
@@ -501,7 +503,7 @@ class ScoredMechanism(Mechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether `state_costs` is too slow to compute it at every order and distance."""
+        """Whether `state_costs` is too slow to be called for every order and distance."""
         return False
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
@@ -515,10 +517,11 @@ class ScoredMechanism(Mechanism):
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors by which one query multiplies the moment of a session.
+        """Return the factors by which a refusal and an answer multiply the moment of a run.
 
-        The moment of a session is e^{(λ − 1)·(RDP cost)}, and its stopping rule needs these
-        factors. The result is None for a mechanism whose factors are not known.
+        The moment of a run is e^{(λ − 1)·(RDP cost)}. The rule that limits how many queries a
+        session may ask (`disclosure.stopping`) uses the factors. The result is None for a mechanism
+        whose factors are not known.
         """
         del order
         return None
@@ -540,7 +543,10 @@ class OneScoreMechanism(ScoredMechanism):
 
     @abstractmethod
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return the score of each query, [queries]; `grid` is as in `score`."""
+        """Return the score of each query, [queries].
+
+        If a grid is given, scores only need to be in the correct cells of the grid.
+        """
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
@@ -560,8 +566,8 @@ class OneScoreMechanism(ScoredMechanism):
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """Return the RDP cost of these columns of a grid, [orders, columns], nats.
 
-        `score_range` returns the lowest score that matters at an order. A column below this lowest
-        score costs as much as the column that contains the lowest score.
+        `score_range` returns the lowest score that matters at an order. A column below the lowest
+        score of `score_range` costs as much as the column that contains this lowest score.
         """
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
@@ -644,8 +650,8 @@ class OneScoreMechanism(ScoredMechanism):
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:
     """Return the worst-case RDP costs that `cost` computes at these orders, [orders], nats.
 
-    Computed costs are cached, and mechanisms with equal parameters share the cache. `what` says
-    which cost it is, such as "answer".
+    Computed costs are cached, and mechanisms with equal parameters share the cache. `what` is
+    the name of the cost in the cache, such as "answer".
     """
     known = _costs_by_order(what, tuple(of.parameters().items()))
     missing = [order for order in dict.fromkeys(orders.tolist()) if order not in known]
@@ -666,9 +672,9 @@ def noisy_argmax(
     """Return the argmax of counts + scale·noise of each row; ties have probability zero.
 
     `beside` is a number of additional draws per row, which the caller uses for other noise, such as
-    the noise of a threshold test. The second result has these additional draws, [rows, beside]. In
-    each row they are drawn before the noise on the counts. A few rows are drawn at a time, so that
-    their noise fits into the cache.
+    the noise of a threshold test. The second result has the additional draws, [rows, beside]. In
+    each row, the additional draws come before the noise on the counts. A few rows are drawn at
+    a time, so that their noise fits into the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape

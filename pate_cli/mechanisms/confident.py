@@ -59,9 +59,9 @@ class ThresholdTest:
     """The threshold test v + N(0, σ1²) ≥ T; its scores v are divided into intervals, called rows.
 
     Row i contains low + i·width ≤ v ≤ low + (i+1)·width. With width 0, v is one of the whole
-    numbers low, low + 1, …, and each number is a row. If the width is positive, the scores v of two
-    neighbours differ by at most the width, so their rows differ by at most one. If the width is
-    positive, the cost of a row is the supremum of the costs of all v in the row.
+    numbers low, low + 1, …, and each number is a row. If `width` is positive, the scores v of two
+    neighbouring votes differ by at most `width`, so their row numbers i differ by at most one. If
+    the width is positive, the cost of a row is the supremum of the costs of all v in the row.
 
     Attributes:
         low: the lowest score (votes).
@@ -134,8 +134,9 @@ class ConfidentTable(CostTable):
 
     Attributes:
         argmax: the RDP cost of the argmax for each interval of z.
-        rivals: the columns of y, which describe how one vote changes v and z together; None if
-            there are only columns of z, so that v and z may change independently.
+        rivals: the columns of y, which describe how one vote changes v and z together. If `rivals`
+            is None, there are only columns of z, and sensitivities treat v and z as if one vote
+            could change them independently.
         test: the threshold test, whose intervals of v are the rows.
         resolution: how fine the lattice of scores is, on which costs are computed.
     """
@@ -157,9 +158,9 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The intervals of y, or of z if `rivals` is None, that are columns for sensitivities.
+        """The grid that divides y (or z if `rivals` is None) into the columns of sensitivities.
 
-        A neighbour changes the column of a query by at most the `stride` of this grid.
+        Between neighbouring votes the column of a query changes by at most `lattice.stride`.
         """
         return self.grid if self.rivals is None else self.rivals.grid
 
@@ -187,7 +188,7 @@ class ConfidentTable(CostTable):
 
     @property
     def sampled(self) -> bool:
-        """Whether sensitivities use only some rows of a large table that only compares settings."""
+        """Whether sensitivities skip rows: only in large tables that serve to choose settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
@@ -345,10 +346,10 @@ class ConfidentGNMax(ScoredMechanism):
         """Return two fields of `ConfidentTable`: `argmax`, and `rivals` or None.
 
         `rivals` describes how one vote changes the score v of the test and the score z of the
-        argmax together. It is None in four cases: v is no count of votes, as in `interactive`; a
-        record trained k > 1 teachers, so that an interval of v contains several whole numbers; the
-        noise is so large that a vote moves z by less than the error of z; or `rivals` would have
-        too many columns.
+        argmax together. `rivals` is None in four cases: v is no count of votes, as in
+        `interactive`; a record trained k > 1 teachers, so that an interval of v contains several
+        whole numbers; the noise is so large that a vote moves z by less than the error of z; or
+        `rivals` would have too many columns.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -389,9 +390,10 @@ class ConfidentGNMax(ScoredMechanism):
 
         There is one result for each d in `distances`. The cost of the test and the cost of the
         argmax are computed for the same votes. For two classes the cost is exact, except in
-        `interactive`. In `interactive` the score v is not a count of votes, and the result is a
-        looser bound. For each d, this bound combines the largest cost of the argmax with the worst
-        v after at most d votes change, even if no votes have both.
+        `interactive`. In `interactive` the score v is not a count of votes, and the result is only
+        an upper bound on the cost. For each d, this upper bound combines the largest cost of the
+        argmax with the most costly v after at most d votes change, even if no votes have this v and
+        this cost of the argmax.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -492,18 +494,21 @@ class ConfidentGNMax(ScoredMechanism):
             yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Return the factors by which a refusal and an answer multiply the moment of a run.
+        """Return the factors by which a query multiplies a run's moment e^{(λ − 1)·(RDP cost)}.
 
-        The result is None on overflow. The moment of a run is e^{c·(RDP cost)} with c = λ − 1. The
-        test alone multiplies a moment by 1 + `excess` (`PassMoments`). The factor 1 + `excess` is
-        the sum of two terms: `weight` if the test passes, and 1 + `excess` − `weight` if the test
-        fails. So a refusal has the factor 1 + `excess` − `weight`. An answer has the factor
-        `weight`·e^{cF}, where F is the RDP cost of the argmax.
+        The result is None on overflow. One factor is for a refusal (the test fails), and the other
+        factor is for an answer. Let c = λ − 1. The test alone multiplies a moment by 1 + `excess`
+        (`PassMoments`). The factor 1 + `excess` is the sum of two terms: `weight` if the test
+        passes, and 1 + `excess` − `weight` if the test fails. So a refusal has the factor
+        1 + `excess` − `weight`. An answer has the factor `weight`·e^{cF}, where F is the RDP cost
+        of the argmax.
 
-        These factors are computed for each interval of v. If the intervals contain more than one v,
-        `excess` and `weight` are suprema over an interval, and 1 + `excess` − `weight` may be too
-        small. So there is a second pair of factors for each interval: 1 + `excess` for a refusal,
-        and 0 for an answer. The larger result of the two pairs is an upper bound.
+        The code computes both factors for each interval of v. If an interval contains more than one
+        v, `excess` and `weight` are suprema over the interval, and 1 + `excess` − `weight` may be
+        smaller than the factor of a refusal at some v in the interval. So there is a second pair of
+        factors for each interval: 1 + `excess` for a refusal, and 0 for an answer. With A for a
+        refusal and B for an answer, `QueryMoments.growth` takes the larger A + Br of the two pairs,
+        which is an upper bound on A + Br at every v in the interval.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -528,10 +533,10 @@ class ConfidentGNMax(ScoredMechanism):
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """Estimate `worst_rdp` per unit of λ, to find the best order; it is not a bound.
+        """Estimate `worst_rdp` divided by λ, to find the best order, not to bound `worst_rdp`.
 
-        No votes are costly both for the test and for the argmax. So the estimate is 0.42 times the
-        sum of the estimated slopes of the test and of the argmax.
+        No histogram is costly both for the test and for the argmax. So the estimate is 0.42 times
+        the sum of the estimated slopes of the test and of the argmax.
         """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 

@@ -66,9 +66,9 @@ class GNMax(OneScoreMechanism):
         <Labels: 10 of 10 queries labelled>
 
     The RDP cost of a query depends on the score z = Φ⁻¹(Pr[the plurality loses]). The score z is
-    computed exactly, and one vote moves z by at most √2/σ2. The cost F(z) is the two-tail bound
-    (exact for two classes), or the worst case over all votes if this is smaller. The theory is in
-    accounting.gaussian.
+    computed exactly, and one vote moves z by at most √2/σ2. For two classes the cost F(z) is exact.
+    For more classes F(z) is the smaller of two upper bounds on the RDP cost: the two-tail bound,
+    and the worst case over all votes. The theory is in accounting.gaussian.
 
     Attributes:
         sigma2: standard deviation of the noise on each count, > 0 (votes).
@@ -160,10 +160,11 @@ class GNMax(OneScoreMechanism):
     def bounds(
         self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False
     ) -> Floats:
-        """Return the RDP cost F of a query with each score, or the worst case if that is smaller.
+        """Return the RDP cost F of a query with each score, [orders, scores], nats.
 
-        F is exact for two classes, and the two-tail bound for more classes. With `lone` a neighbour
-        only adds or removes a vote.
+        F is exact for two classes. For more classes F is the two-tail bound on the RDP cost, or the
+        worst case over all votes if the worst case is smaller. With `quick` the worst case is not
+        computed. With `lone` a neighbour only adds or removes a vote.
         """
         sigma = self._lone_sigma if lone else self._sigma
         worst = None if quick else self.query_costs(orders, lone=lone).answer
@@ -175,10 +176,12 @@ class GNMax(OneScoreMechanism):
     def vote_states(self, counts: Histograms) -> Ints:
         """Return the counts of each query in descending order, [queries, classes]."""
         if self.teachers_per_record > 1:
-            raise UsageError("`bound` conditional needs `teachers_per_record` 1; use two-tail")
+            raise UsageError(
+                "`bound` conditional needs `teachers_per_record` 1; use `bound` two-tail"
+            )
         if self.classes > DENSE_CLASSES:
             raise UsageError(
-                f"`bound` conditional allows at most {DENSE_CLASSES} classes; use two-tail"
+                f"`bound` conditional allows at most {DENSE_CLASSES} classes; use `bound` two-tail"
             )
         return -np.sort(-np.asarray(dense(counts), dtype=np.int64), axis=1)
 
@@ -187,8 +190,9 @@ class GNMax(OneScoreMechanism):
     ) -> Floats:
         """Return the largest RDP cost of each query if at most d votes on the query change.
 
-        There is one result for each d in `distances`. The result is the conditional bound. With two
-        classes the cost is exact. No cost is above the worst case of an answer.
+        There is one result for each d in `distances`. With two classes the cost is exact. With more
+        classes the result is an upper bound on the cost, computed by `conditional_rdp`. No cost is
+        above the worst case of an answer.
         """
         progress(1.0)
         if self.classes == 2:
@@ -209,7 +213,7 @@ class GNMax(OneScoreMechanism):
         )
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Raise ParameterError if tables of the conditional bound may need too much memory."""
+        """Raise ParameterError if `state_costs` might need too much memory."""
         if self.classes == 2:
             check_two_class_size(self.most_votes)
         else:
@@ -218,14 +222,14 @@ class GNMax(OneScoreMechanism):
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """Estimate the seconds that `state_costs` takes.
 
-        The estimate is 0 if there are two classes, or too many classes for the conditional bound.
+        The estimate is 0 if there are two classes, or more than `vote_states` allows.
         """
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
         return conditional_seconds(**self.states_shape(rows, order, furthest))
 
     def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
-        """Return the public numbers that determine the time and memory of the conditional bound."""
+        """Return the public numbers that determine the time and memory of `state_costs`."""
         shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
         return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
 

@@ -55,12 +55,12 @@ class InteractiveGNMax(ConfidentGNMax):
     (THEORY.md, section 6).
 
     Attributes:
-        confidence: γ in [0, 1], above which a student's probability is enough for the student's own
-            label.
-        predictions: the probabilities that the student predicts for each class. They are either an
-            array with all rows, [rows, classes], or a `Joined`, which finds rows by their query id.
-            In a mechanism that `for_rows` returned, they are an array with the rows of one batch.
-            The predictions are public, and no report repeats them.
+        confidence: γ in [0, 1]. If the teachers do not answer, the student's own label is released
+            if the student gives it a probability above γ.
+        predictions: the probabilities that the student predicts for each class. `predictions` is
+            either an array with all rows, [rows, classes], or a `Joined`, which finds rows by their
+            query id. In a mechanism that `for_rows` returned, `predictions` is an array with the
+            rows of one batch. The predictions are public, and no report repeats them.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -82,7 +82,7 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError(f"`confidence` must be between 0 and 1, got {self.confidence}")
 
     def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
-        """Return this mechanism with `read(predictions)` as predictions, if it has predictions."""
+        """Return this mechanism with `read(predictions)` as `predictions`; None remains None."""
         given = self.predictions
         return self if given is None else replace(self, predictions=read(given))
 
@@ -128,7 +128,7 @@ class InteractiveGNMax(ConfidentGNMax):
         return float(ndtr((plurality(votes)[0] - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:
-        """Return the student's label if the student is confident, NO_LABEL otherwise; public."""
+        """Return the student's public label per row; NO_LABEL if the student is not confident."""
         values = self.predictions
         if values is None:
             return None

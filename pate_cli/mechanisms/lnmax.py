@@ -47,9 +47,10 @@ class LNMax(OneScoreMechanism):
 
     One answer is ε0-DP with ε0 = 2/b. The RDP cost of a query depends on the score ψ(Pr[the
     plurality loses]), where ψ is the quantile function of Lap(1). The score is computed exactly,
-    and one vote moves the score by at most 2/b. The cost F is the largest cost of an ε0-DP answer
-    with this score (exact for two classes), or the worst case over all votes if this is smaller.
-    The theory is in accounting.laplace.
+    and one vote moves the score by at most 2/b. For two classes the cost F is exact. For more
+    classes F is the smaller of two upper bounds on the RDP cost: the largest cost of any ε0-DP
+    answer with the same score, and the worst case over all votes. The theory is in
+    accounting.laplace.
 
     Attributes:
         laplace_scale: b > 0, the scale of the noise on each count (votes).
@@ -106,7 +107,7 @@ class LNMax(OneScoreMechanism):
         return max(lowest, LOWEST_SCORE, negligible), highest
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """Return the RDP cost F of a query with each score, or the worst case if it is smaller."""
+        """Return the RDP cost F of a query with each score; F is at most the worst case."""
         del quick
         worst = self.worst_answer(orders)
         if self.classes == 2:
@@ -154,9 +155,9 @@ class LNMax(OneScoreMechanism):
         = 1/(1 + e^ε). The trade-off function of N(0, 1) and N(μ, 1) is convex and also goes through
         (0, 1), (t, t) and (1, 0) if Φ(−μ/2) = t. So the trade-off function of N(0, 1) and N(μ, 1)
         is nowhere above the trade-off function of ε-DP. Therefore ε-DP implies μ(ε)-Gaussian-DP.
-        Moved votes shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k, and each shift is s_j/b-DP.
-        In a composition the squares of μ add up. Because μ(ε)²/ε grows with ε,
-        Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
+        The votes of one record change count j by s_j votes, with s_j ≤ k and Σ s_j ≤ 2k, so the
+        noisy count j is s_j/b-DP. In a composition the squares of μ add up. Because μ(ε)²/ε grows
+        with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
         """
         del queries
         one_count = self.teachers_per_record / self.laplace_scale

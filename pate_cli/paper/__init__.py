@@ -7,11 +7,11 @@ Erlingsson (ICLR 2018, arXiv:1802.08908). Theorems, propositions, algorithms and
 numbered as in the 2018 paper.
 
 No number of this package is a bound that may be published. The 2018 paper takes the expectation of
-the RDP cost of a query over the outcomes of the aggregator's threshold check. Such an expected cost
-is smaller than the Rényi divergence. Theorem 23 of 2018 is false for most β. The bound of 2017 is
-true in one direction of the divergence only. The docstrings name the errors of the papers. Costs
-are in nats and have the shape [orders, queries]. Votes are whole numbers, which are checked when
-they are read.
+the RDP cost of a query over the outcomes of the aggregator's threshold check. The expected RDP cost
+of a query is smaller than its Rényi divergence. Theorem 23 of 2018 is false for many λ, β and σ.
+The bound of 2017 on the RDP cost of LNMax is true in one direction of the divergence only. The
+docstrings name the errors of the papers. Costs are in nats and have the shape [orders, queries].
+The code that reads votes checks that they are whole numbers.
 
 `python -m pate_cli.paper table1|table2` computes and prints a table. `python -m pate_cli.paper
 votes` downloads the votes of the authors. The figures that the papers print are data

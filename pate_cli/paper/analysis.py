@@ -1,10 +1,10 @@
 """The analysis of the papers, which a caller may choose for comparison. Its ε is never a bound.
 
 Costs are expectations over the random draws of the aggregator, as in Table 2. By Jensen's
-inequality such an expected cost is smaller than the Rényi divergence, so it is no upper bound on
-the RDP cost. All costs are sums over queries, so the costs of batches can be added. Code that
-computes true bounds does not import this package. The functions of pate import this module only if
-the caller asks for `analysis` paper.
+inequality the expected cost of a query is smaller than its Rényi divergence, so the expected cost
+is no upper bound on the RDP cost. All costs are sums over queries, so the costs of batches can be
+added. Code that computes true bounds does not import this package. The functions of pate import
+this module only if the caller asks for `analysis` paper.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class PublishedPlan(ReleasePlan):
     The paper claims that its smooth sensitivity changes by a factor of at most e^β between
     neighbouring vote files, but pate has no proof of this claim. So a sanitized ε with this plan is
     not a bound on the privacy loss. The RDP cost of drawing the sanitized ε is the true one, as in
-    `ReleasePlan`. The cost that Theorem 23 claims is not used, because Theorem 23 is false for most
-    β.
+    `ReleasePlan`. The RDP cost of drawing that Theorem 23 claims, `claimed_rdp`, is not part of ε,
+    because Theorem 23 is false for many λ, β and σ.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER
@@ -114,7 +114,7 @@ _SMOOTH: Final = (MechanismName.GNMAX, MechanismName.CONFIDENT, MechanismName.IN
 
 
 def _require_covered(mechanism: Mechanism) -> None:
-    """Refuse runs that the papers do not cover.
+    """Check that the papers cover the run of the mechanism.
 
     Raises:
         UsageError: a record trained several teachers, the run has a prior, or there are more than
@@ -195,8 +195,8 @@ class PublishedAccount(LedgerAccount):
     def keep(self) -> Callable[[Mechanism, Histograms], Kept]:
         """Return the function whose result for a batch is passed to `add`.
 
-        The result is the expected RDP cost of the batch, and the local sensitivity of this cost at
-        each distance from the votes.
+        For a batch, the function returns the expected RDP cost of the batch, and the local
+        sensitivity of this cost at each distance from the votes.
         """
         return _Charge(self._plan.order)
 
@@ -209,8 +209,8 @@ class PublishedAccount(LedgerAccount):
     def price(self) -> Price:
         """Return the expected cost and the local sensitivity of all batches so far.
 
-        The local sensitivity does not fall with the distance d from the votes. So the local
-        sensitivity at the largest d is the ceiling of the result.
+        The local sensitivity does not fall with the distance d from the votes. So the attribute
+        `ceiling` of the result is the local sensitivity at the largest distance d.
         """
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
@@ -226,7 +226,7 @@ class PublishedAnalysis:
         return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
 
     def plan(self, plan: ReleasePlan) -> PublishedPlan:
-        """Return a plan that converts RDP costs to ε as in the paper, with the same parameters."""
+        """Return a plan with the parameters of `plan` that converts RDP costs as in the paper."""
         return PublishedPlan(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:

@@ -11,12 +11,12 @@ the 2017 paper serves only to repeat published figures.
 **The noisy threshold check** lets a query be answered if its score plus N(0, σ1²) is at least T.
 The score is the largest count (Algorithm 1), or max_j(n_j − τ p_j) with the probabilities p_j of a
 student (Algorithm 2). One teacher changes the score by at most 1. So the check is
-(λ, λ/(2σ1²))-RDP, and the code applies Theorem 6 to the check as to GNMax with noise √2·σ1, which
-is also (λ, λ/(2σ1²))-RDP.
+(λ, λ/(2σ1²))-RDP, as is GNMax with σ = √2·σ1. So the functions of this module apply Theorem 6 to
+the check with √2·σ1 in place of σ.
 
 **The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity.
-Theorem 23 claims an RDP cost for this release, but Theorem 23 is false for many λ, β and σ. So
-the claimed cost is no bound.
+Theorem 23 claims an RDP cost for the GNSS release, but Theorem 23 is false for many λ, β and σ. So
+the RDP cost that Theorem 23 claims is no bound.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
     Theorem 23 is false for many λ and σ if λβ is larger than about ¼. The noise of two neighbouring
-    vote files has two variances, and the proof of Theorem 23 divides by a combination of both. This
-    combination may be as small as 1 − 2λβ times the larger variance. The proof replaces 1 − 2λβ by
-    ½, which is allowed only for λβ ≤ ¼. The exact worst-case RDP cost (`accounting.sensitivity`) is
-    λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} − 1) if this w is positive, and
-    infinite otherwise. Every row of Table 2 has λβ ≥ 0.39. For the row of MNIST in Table 2
-    (β = .0329, σ = 6.23, λ = 14) Theorem 23 claims the RDP cost 0.518, but the exact worst-case RDP
-    cost is 1.607.
+    vote files has two variances, and the proof of Theorem 23 divides by a combination of both. The
+    combination of the two variances may be as small as 1 − 2λβ times the larger variance. The proof
+    of Theorem 23 replaces 1 − 2λβ by ½, which is allowed only for λβ ≤ ¼. The exact worst-case RDP
+    cost (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
+    w = 1 − (λ − 1)(e^{2β} − 1) if this w is positive, and infinite otherwise. Every row of Table 2
+    has λβ ≥ 0.39. For the row of MNIST in Table 2 (β = .0329, σ = 6.23, λ = 14) Theorem 23 claims
+    the RDP cost 0.518, but the exact worst-case RDP cost is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
@@ -121,7 +121,7 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
         orders: Rényi orders λ > 1.
 
     Returns:
-        [orders, queries], nats; infinite if a condition is not met.
+        [orders, queries], nats; infinite if a condition of Theorem 6 is not met.
     """
     sigma = np.float64(sigma)  # so that an overflow gives infinity and no error
     order = check_orders(orders)[:, np.newaxis]
@@ -271,17 +271,18 @@ def threshold_local_sensitivity(
     the local sensitivity of a query is the largest |f(u') − f(u)| with |u − v| ≤ d and
     |u' − u| ≤ 1. The local sensitivity never decreases as d grows, as Theorem 24 requires.
 
-    The function has two cases. If all scores are whole numbers from 0 to the number of teachers,
-    the function treats them as largest counts (Algorithm 1). In this case the scores u and u' above
-    are also whole numbers from 0 to the number of teachers.
+    If all scores are whole numbers from 0 to the number of teachers, the function treats them as
+    largest counts (Algorithm 1); u and u' are then also whole numbers from 0 to the number of
+    teachers.
 
-    Otherwise the scores v, u and u' may be any numbers, also fractions: Algorithm 2 subtracts
-    probabilities of a student from the counts. The function then computes the RDP cost f(u) only
-    for scores u whose distance from T is a multiple of 1/64 vote. A score u whose distance from T
-    lies between two multiples has a cost f(u) between the costs at these two multiples. So in this
-    case the result may be larger than the exact local sensitivity. For each query, the result is
-    then at most the largest |f(u') − f(u)| over all scores u and u' with
-    |u − v| ≤ d + 1/32 and |u' − u| ≤ 1 + 1/32.
+    If not all scores are whole numbers from 0 to the number of teachers, the function treats all
+    scores as fractional: v, u and u' may be any numbers, because Algorithm 2 subtracts
+    probabilities of a student from the counts. For fractional scores, the function computes the RDP
+    cost f(u) only for scores u whose distance from T is a multiple of 1/64 vote. A score u whose
+    distance from T lies between two multiples of 1/64 has a cost f(u) between the costs at these
+    two multiples. So for fractional scores the result may be larger than the exact local
+    sensitivity. For each query with fractional scores, the result is at most the largest
+    |f(u') − f(u)| over all scores u and u' with |u − v| ≤ d + 1/32 and |u' − u| ≤ 1 + 1/32.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -345,11 +346,11 @@ def _spread(steepest: Floats, place: Ints, teachers: int, stride: int = 1) -> Fl
     """Return the local sensitivity of all queries together, by distance d = 0 … teachers − 1.
 
     At distance d a query whose score is in cell p counts with the largest value of `steepest` in
-    the cells p − d·stride … p + d·stride. The result is the sum over queries.
+    the cells p − d·stride … p + d·stride. The result is the sum of these values over all queries.
 
     Args:
-        steepest: the local sensitivity at distance 0 of a query whose score is in this cell,
-            [cells]. A cell holds a single whole-number score, or an interval of scores.
+        steepest: for each cell, the local sensitivity at distance 0 of a query whose score is in
+            the cell, [cells]. A cell holds a single whole-number score, or an interval of scores.
         place: the cell of the score of each query, [queries].
         teachers: the number of teachers, which is also the number of distances.
         stride: the number of cells by which one changed vote may move a score.

@@ -43,7 +43,8 @@ def confident_steps(
 
     Args:
         counts: votes [queries, classes].
-        scores: the scores that the check compares with T, [queries], in votes.
+        scores: the score of each query, which the threshold check compares with the threshold T,
+            [queries], in votes.
         noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
             of GNMax's, in votes.
         orders: Rényi orders λ > 1.
@@ -65,16 +66,17 @@ def expected_local_sensitivity(
 ) -> Floats:
     """Return the local sensitivity of the expected RDP cost of a Confident-GNMax run, by distance.
 
-    The function computes what Table 2 of the paper uses. By Theorem 24 the result at distance d is
-    a sum over queries: each query counts with its largest local sensitivity at the distances up to
-    d. The local sensitivity of a query has two terms: the sensitivity of the threshold check, and
-    the sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
+    Table 2 of the paper uses this local sensitivity. By Theorem 24 the result at distance d is a
+    sum over queries: each query counts with its largest local sensitivity at the distances up to d.
+    The local sensitivity of a query has two terms: the sensitivity of the threshold check, and the
+    sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
     probability of an answer as fixed, although it also depends on the votes. So the result of this
     function is an expectation and not a bound.
 
     Args:
         counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
-        scores: the scores that the check compares with T, [queries], in votes.
+        scores: the score of each query, which the threshold check compares with the threshold T,
+            [queries], in votes.
         noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
             of GNMax's, in votes; σ2 from 0.1 to 1e9.
         order: Rényi order λ > 1.
@@ -149,8 +151,10 @@ def sanitized(
         epsilon: the expected ε of the labels, computed at the order λ of `noise` only, nats.
         curves: the local sensitivity of each run by distance, nats.
         noise: the order λ, and β and σ_SS of each run; λβ < ½ unless `exact`.
-        exact: how the RDP cost of the noise N(0, σ_SS²) is computed. True: the exact worst-case
-            RDP cost. False: the RDP cost that Theorem 23 claims, as in the paper; it is no bound.
+        exact: how the RDP cost of the noise N(0, σ_SS²) is computed. If `exact` is true, the
+            function uses the exact worst-case RDP cost of this noise. If `exact` is false, the
+            function uses the RDP cost that Theorem 23 of the paper claims for this noise; the
+            actual RDP cost may be larger.
     """
     each = zip(curves, noise.betas, strict=True)
     smooth = tuple(smooth_sensitivity(curve, beta=beta) for curve, beta in each)
@@ -167,7 +171,8 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
     """Return β and σ_SS of each run as the paper chooses them: β is 0.01·percent/λ.
 
     For each β the best σ_SS is (λe^{2β}/SS)^{1/3}. The best σ_SS is the σ that minimises λe^{2β}/σ²
-    + 2σ·SS, the part of the mean plus two standard deviations of the released ε that depends on σ.
+    + 2σ·SS. For one run, λe^{2β}/σ² + 2σ·SS is the mean of the released ε plus two of its standard
+    deviations, without the terms that do not depend on σ.
     """
     betas = tuple(percent * _STEP / order for percent in percents)
     sigmas = []

@@ -35,8 +35,8 @@ class RoundOfRow:
     Attributes:
         votes: the name of the vote file.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty if the paper
-            does not state them. If `sample` is true, these values are not in votes, but are
-            multiples of the number of teachers.
+            does not state them. If `sample` is true, the values of `noise` are in votes per
+            teacher, and pate multiplies them by the number of teachers.
         queries: how many of the first rows are asked; None for all rows. If `sample` is true, the
             vote file may have fewer rows than `queries`.
         student: the name of the file of a student's predictions; None if there is no student.
@@ -138,8 +138,8 @@ def printed_tables() -> PrintedTables:
 def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
     """Return rows like those of Tables 1 and 2 for vote files that are not the authors'.
 
-    The threshold and the noise are the multiples of the number of teachers that the paper uses for
-    MNIST.
+    The threshold and the noise are proportional to the number of teachers. With 250 teachers, the
+    threshold and the noise have the values that the paper uses for MNIST.
     """
     confident = {"threshold": THRESHOLD_SHARE, "sigma1": SIGMA1_SHARE, "sigma2": SIGMA2_SHARE}
     noises = {"LNMax": {"laplace_scale": LAPLACE_SHARE}, "Confident-GNMax": confident}

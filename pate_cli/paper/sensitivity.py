@@ -4,9 +4,10 @@ In this module q is an upper bound on the probability that GNMax misses the plur
 the RDP cost of an answer. The local sensitivity LS̃ is how far one teacher can change β.
 
 **How far one teacher changes q** (`Plateau`, Algorithm 3). If one teacher changes its vote, q stays
-between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the margin. B_L(q) has the
-margin z − √2/σ. B_U(q) has the margin z + √2/σ, but is at most 1. The paper writes B_U and B_L as
-(m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ). This is (m−1)·Φ(z ± √2/σ), because ½ erfc(x) = Φ(−√2 x).
+between B_L(q) and B_U(q) of Appendix B.1. Let z = Φ^{-1}(q/(m − 1)) be the margin. B_L(q) is
+(m−1)·Φ(z − √2/σ). B_U(q) is (m−1)·Φ(z + √2/σ), or 1 if (m−1)·Φ(z + √2/σ) is larger than 1. The
+paper writes B_U and B_L as (m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ). This is (m−1)·Φ(z ± √2/σ),
+because ½ erfc(x) = Φ(−√2 x).
 
 **Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. C5 and C6 are
 checked numerically, as in the paper (B.4.2). The derivatives of β(q) on [0, q0] and of
@@ -15,19 +16,21 @@ B.4.1, GNMax meets the conditions C1–C4, C7 and C8 if q0 ≤ ½ and B_U(q0) < 
 inequalities q0 ≤ ½ and B_U(q0) < 1.
 
 **Algorithm 4** computes the largest LS̃ of all histograms that d moves of votes can make from a
-row, for every row and every d. At the smallest distances d, LS̃ of a row is 0. At larger distances
-it changes with d. At the largest distances it stays at its plateau. One or two of these three
-ranges of d may be empty. A bisection over d finds where each range begins. RDP costs are computed
+row, for every row and every d. At the smallest distances d, LS̃ of a row is 0. At middle distances
+d, LS̃ changes with d. At the largest distances d, LS̃ stays at its plateau. A row need not have
+distances of all three kinds (LS̃ is 0, LS̃ changes, LS̃ is at its plateau). A bisection finds the
+first d at which LS̃ is not 0, and the first d at which LS̃ is at its plateau. RDP costs are computed
 only at the distances at which LS̃ changes with d. Of all histograms that d moves of votes can make,
 n* of Proposition 19 has the largest q, and n** of Proposition 19 has the smallest q. `Runs.closer`
-and `Runs.apart` state for which d this is true. For n* and for n**, q has a closed form.
+states for which d the histogram n* has the largest q, and `Runs.apart` states for which d the
+histogram n** has the smallest q. For n* and for n**, q has a closed form.
 
 For many rows at once, the class `Runs` computes the largest q (`closer`) and the smallest q
 (`apart`) that d moves of votes can reach. `Runs` stores for each row the count of the winner, and
 the distinct counts of the other classes with the number of classes that have each count. Equal
 counts are stored once, so a row with many empty classes needs little memory. The smallest q is
 reached if d votes go to the winner one after the other, each from the class that is the runner-up
-at that moment. The code computes the counts after these d moves in a single step.
+at that moment. The code computes the counts after all d moves at once, not move by move.
 """
 
 from __future__ import annotations
@@ -149,7 +152,8 @@ def log_q0(*, sigma: float, order: float) -> float:
     """
     if not _FINEST <= sigma <= _COARSEST:
         raise ParameterError(
-            f"the published sensitivity needs sigma in [{_FINEST:g}, {_COARSEST:g}], got {sigma:g}"
+            f"at sigma {sigma:g} pate cannot compute the local sensitivity of the 2018 paper; "
+            f"give a sigma from {_FINEST:g} to {_COARSEST:g}"
         )
 
     def beats(root: Floats) -> NDArray[np.bool_]:
@@ -294,7 +298,8 @@ _CHECKS: Final = {
 def _beyond(shape: Plateau) -> float:
     """Return the length of the interval of √log(1/q) that the checks of C5 and C6 search.
 
-    The interval begins at q0 (C5) or at q1 (C6). At the smaller q beyond its end, β is almost 0.
+    The interval begins at q0 (C5) or at q1 (C6). For q smaller than all q of the interval, β is
+    almost 0.
     """
     return (shape.order + 1.0) / shape.sigma + 40.0
 
@@ -306,7 +311,8 @@ def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
     they stand (Proposition 10), so they count as constants in the derivative.
 
     Theorem 6 has two terms: β = log(J1 + J2)/(λ − 1), with J1 = (1−q)·A^{λ−1} and J2 = q·B^{λ−1}.
-    Let r = √log(1/q) and log x = −(r − 1/σ)². Then A = (1−q)/(1−x), and the derivatives are:
+    Let r = √log(1/q) and log x = −(r − 1/σ)². The number A of Theorem 6 is (1−q)/(1−x). The
+    derivatives of J1 and J2 are:
         dJ1/dlog q = J1·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)),
         dJ2/dlog q = J2·(1 − (λ−1)/μ2).
     """
@@ -383,9 +389,9 @@ class Runs:
         winner: the largest count, [rows].
         others: the distinct counts of all classes but the winner, descending, [rows, runs].
         sizes: how many classes have each of the counts in `others`, [rows, runs].
-        spent: for each run, how many votes must leave the classes of this run and of all runs with
-            larger counts, until each of these classes has the count of the next run (0 votes if
-            this run is the last one), [rows, runs].
+        spent: for each run, how many votes the classes of this run and of all runs with larger
+            counts must lose, until each of these classes has the count of the next run,
+            [rows, runs]. For the last run of a row, the next count is 0.
         log_tail: log Φ(−g/(√2 σ)) for g = 0, 1, 2, …; here g is the gap between the count of the
             winner and the count of another class.
         cap: log(1 − 1/m), the largest possible log q.
@@ -445,10 +451,11 @@ class Runs:
     def apart(self, rows: Ints, moves: Ints) -> Floats:
         """Return log q of each row after `moves` votes went from its runner-up to its winner.
 
-        The runner-up is the largest of the other classes at each move. The histogram after these
-        moves is n** of Proposition 19.2. If moves ≤ Σ_{i≥2} n(i), q of n** is the smallest q of all
-        histograms that can be made from the row by moving at most `moves` votes. After the moves,
-        the classes that have lost votes have equal counts, or counts that differ by one vote.
+        The runner-up is the largest of the other classes at each move. The histogram after
+        `moves` moves is n** of Proposition 19.2. If moves ≤ Σ_{i≥2} n(i), q of n** is the smallest
+        q of all histograms that can be made from the row by moving at most `moves` votes. After the
+        moves, the classes that have lost votes have equal counts, or counts that differ by one
+        vote.
         """
         others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
         # All runs up to the first one that needs more votes than there are moves are reduced.
@@ -484,10 +491,10 @@ def gnmax_local_sensitivity(
 
     The sum at distance d is Σ_queries weight · max{LS̃(n') : distance of n and n' ≤ d}, where n is
     the histogram of a query (Theorems 20 and 24). If all votes of the losing classes have been
-    moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. For the
-    figures that the paper prints, its authors also used the plateau at these distances. Lines 19–22
-    of Algorithm 4 use the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. The plateau
-    and this smaller number both give a β-smooth upper bound.
+    moved and q is still above q0, the code uses the plateau of LS̃ at all larger distances. The
+    authors computed the figures of the paper with the plateau, too. Lines 19–22 of Algorithm 4 use
+    the smaller number LS̃(q([n, 0, …, 0])) instead of the plateau. Both the plateau and
+    LS̃(q([n, 0, …, 0])) give a β-smooth upper bound on the local sensitivity.
 
     Args:
         counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
@@ -563,7 +570,7 @@ def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: I
     If `holds` is true at none of these distances, the result is last[row] + 1. If a distance meets
     the condition, all larger distances must meet the condition, too, because the search is a
     bisection. By Proposition 19, q of n* never falls and q of n** never rises as the distance
-    grows. So "q of n* is above a limit" and "q of n** is below a limit" are such conditions.
+    grows. So `holds` may test that q of n* is above a limit, or that q of n** is below a limit.
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1

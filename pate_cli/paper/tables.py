@@ -130,8 +130,8 @@ class ResultTable:
     def exit_code(self) -> int:
         """Return the exit code of the program: 0 if at least one row was computed.
 
-        If no row was computed, the exit code is 4 if a condition of the paper is not met, and 3 in
-        all other cases.
+        If no row was computed, the exit code is 4 or 3: 4 for a table that has at least one row
+        with the status `INVALID`, and 3 for a table that has none.
         """
         ended = {result.status for result in self.results.values()}
         if Status.RAN in ended:

@@ -1,10 +1,10 @@
-"""The vote files of the authors: how they are downloaded, verified and read.
+"""The vote files of the authors of the PATE papers: their download, verification and reading.
 
 All files are verified before the first one is written. The paths in the archive do not decide where
 files are written. From the archive, the code reads only regular files that have the name of a file
-of the authors, in any folder. `fetch_votes` refuses an archive of more than `most` bytes, and an
-archive whose files of the authors have more than `most` bytes together. A file whose digest is
-right is written to its expected name.
+of the authors, in any folder. `fetch_votes` refuses an archive that is larger than `most` bytes, or
+whose expected files are larger than `most` bytes in total. A file whose digest is right is written
+to its expected name.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class VoteFolder:
         return names
 
     def absent(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the names for which the folder has no file."""
+        """Return the names in `names` that no file in the folder has."""
         return tuple(name for name in names if not (self.path / name).is_file())
 
     def ask(self, round_: RoundOfRow) -> Asked:

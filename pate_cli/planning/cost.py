@@ -6,9 +6,10 @@ of the cost. A caller may instead choose the analysis that the two PATE papers o
 published (`paper.analysis`). Votes are read a first time for the total cost at every order, and a
 second time for the cost of each query at the best order.
 
-If teachers vote on few queries, replacing one teacher changes at most K queries. Then the total
-cost is the sum of the costs of the K costliest queries. The costliest queries are chosen separately
-at every order. A ledger and a release test also add up the costs of the costliest queries only.
+If teachers vote on few queries, replacing one teacher changes at most K queries. If replacing one
+teacher changes at most K queries, the total cost is the sum of the costs of the K costliest
+queries. The costliest queries are chosen separately at every order. If teachers vote on few
+queries, a ledger and a release test add up the costs of the costliest queries only.
 
 Mechanisms are compared on the same votes at an equal number of expected answers.
 
@@ -204,15 +205,15 @@ class VoteCost(Result):
         delta: δ.
         orders: Rényi orders, [orders].
         steps: the RDP cost by step of the mechanism, [orders] each, nats. If teachers vote on few
-            queries, each sum is over the costliest queries only.
+            queries, `steps` includes the costs of the costliest queries only.
         by_orders: ε at each order, [orders], nats.
         queries: every query with its cost at the best order, in the columns that `queries_at`
             describes.
         worst_case: the worst-case ε of the labels, if no sanitized ε is released.
         target: the result of `measure_target`; None without a target.
         costliest_queries: how many queries can change at most if one teacher is replaced. The total
-            cost is the sum of the costs of so many queries. None if teachers may vote on all
-            queries.
+            cost is the sum of the costs of the `costliest_queries` costliest queries.
+            `costliest_queries` is None if teachers may vote on all queries.
         prior: whether a public prior votes, too.
         unmatched: votes in words that match no class name; None if votes are not texts.
     """
@@ -235,7 +236,7 @@ class VoteCost(Result):
     def rdp(self) -> Floats:
         """Return the total RDP cost at each order, [orders], nats.
 
-        If teachers vote on few queries, it is the cost of the costliest queries only.
+        If teachers vote on few queries, the total is the cost of the costliest queries only.
         """
         return np.sum(list(self.steps.values()), axis=0)
 
@@ -277,7 +278,8 @@ class VoteCost(Result):
     def histogram(self) -> list[dict[str, Any]]:
         """Return the queries in bins by plurality: their number, answers and cost.
 
-        Figure 5 of the ICLR 2018 paper shows these numbers for its votes. Empty bins are left out.
+        Figure 5 of the ICLR 2018 paper shows number, answers and cost of queries by plurality for
+        the votes of the paper. Empty bins are left out.
         """
         most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
         edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
@@ -443,9 +445,9 @@ def measure_target(
     Returns:
         A mapping, ready for JSON, with the target and its `pass_probability` on the rows of the
         run. `smallest_epsilon` has, for each probability in `CHANCES`, the smallest target ε with
-        which the run passes with this probability, in nats. A failed test of these targets costs
-        the same share of ε as a failed test of `plan`. `passing_queries` is the largest n such that
-        a run over the first n rows passes with a probability of at least `LIKELY`.
+        which the run passes with this probability, in nats. For each target in `smallest_epsilon`,
+        a failed test costs the same share of ε as for `plan`. `passing_queries` is the largest n
+        such that a run over the first n rows passes with a probability of at least `LIKELY`.
 
     Raises:
         UnreachableError: no target that the search tries would pass.
@@ -556,7 +558,10 @@ class Compared(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with one row for each mechanism; NaN means no ε for these votes."""
+        """Return a table with one row for each mechanism.
+
+        `epsilon` and `order` are NaN if the mechanism has no ε that depends on the votes.
+        """
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in self.rows])
             for name in self.rows[0]
@@ -584,20 +589,21 @@ def compare_at(
     Args:
         votes: the rows that may be asked, from the first row on.
         build: makes the mechanism from its limit on refusals, which are queries without an answer.
-            A mechanism that has no such limit ignores the limit.
+            `build` ignores the limit if the mechanism has no limit on refusals.
         answers: the wanted number of expected answers.
         delta: δ in (0, 1).
         few: the limit on the votes of one teacher; None if there is no limit.
 
     Returns:
         A mapping. `queries` is the number of rows that must be asked. `expected_answers` is the
-        expected number of answers on these rows. If the file has too few rows, `expected_answers`
-        is smaller than the wanted number. `agreement` is the expected share of answers that equal
-        the plurality. `epsilon` is ε for these votes at `order`; both are None if the mechanism has
-        no ε that depends on the votes. `data_independent` is the worst-case ε of a run over these
-        rows. If the mechanism has RDP costs, this run has a cap on answers, which is `answers`
-        rounded up to a whole number. `note` says how many refusals the mechanism allows, whether
-        votes of a prior are counted, and whether the file has too few rows; it may be empty.
+        expected number of answers on the rows that must be asked. If the file has too few rows,
+        `expected_answers` is smaller than the wanted number. `agreement` is the expected share of
+        answers that equal the plurality. `epsilon` is ε for the given votes at `order`; `epsilon`
+        and `order` are None if the mechanism has no ε that depends on the votes. `data_independent`
+        is the worst-case ε of a run over the rows that must be asked. If the mechanism has RDP
+        costs, `data_independent` is for a run with a cap on answers: `answers` rounded up to a
+        whole number. `note` says how many refusals the mechanism allows, whether votes of a prior
+        are counted, and whether the file has too few rows; it may be empty.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -636,9 +642,9 @@ def compare_at(
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
     """Return answer probabilities and RDP costs, with a column for each query.
 
-    The first number is the probability of an answer. The second number is the probability of an
-    answer that is the plurality. If the mechanism has RDP costs, the third and later numbers are
-    its RDP costs at the orders `TIGHT_ORDERS`, in nats.
+    The first row of the result has the probability of an answer. The second row of the result has
+    the probability of an answer that is the plurality. If the mechanism has RDP costs, all further
+    rows of the result are RDP costs at the orders `TIGHT_ORDERS`, in nats.
     """
     answer = mechanism.answer_chance(counts)
     if not isinstance(mechanism, ScoredMechanism):  # such mechanisms answer with the plurality only
@@ -650,10 +656,10 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float, few: Few
 ) -> tuple[int, float, float, Floats]:
-    """Return how many rows give the wanted expected answers, and the answers and cost of these.
+    """Return how many rows give the wanted expected answers, and answers and cost of the rows.
 
-    The last three results are, for all these rows together, the expected answers, the expected
-    answers that are the plurality, and the RDP cost at the orders `TIGHT_ORDERS`, [orders], nats.
+    The last three results are totals of the rows: the expected answers, the expected answers that
+    are the plurality, and the RDP cost at the orders `TIGHT_ORDERS`, [orders], nats.
     """
     asked, expected, agreeing, total = 0, 0.0, 0.0, CostSum(few, TIGHT_ORDERS.size)
     for seen in votes.over(mechanism, OnCounts(_seen)):

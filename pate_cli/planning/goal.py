@@ -72,8 +72,8 @@ class Goal:
         """Return the target of a run with a release test, for some ε.
 
         If the goal is the smallest ε, a failed release test costs all of ε. In `aggregate`, a
-        failed release test costs only ε/2 by default. With this default, the smallest ε for the
-        same number of answers would be about 2% larger.
+        failed release test costs only ε/2 by default. If a failed release test cost only ε/2, the
+        smallest ε for the same number of answers would be about 2% larger.
         """
         refusal = None if self.answers is None else epsilon
         return TargetPlan.of(epsilon, delta=self.delta, refusal_epsilon=refusal, bound=self.bound)
@@ -223,10 +223,11 @@ class TestedVotes(Pricing):
 
     `TestedTarget` finds the settings with the most answers for a given target. If the goal is the
     smallest ε for a number of answers, the first round of the search uses a target ε that is near
-    the smallest ε. With such a target, the settings with the most answers also need almost the
-    smallest ε. After each round, the search computes the smallest ε with which the best settings so
-    far give the wanted answers. The next round uses this ε as its target. In each round exact
-    costs correct the approximate costs of later rounds.
+    the smallest ε. Settings that give the most answers for a target near the smallest ε also give
+    the wanted number of answers at almost the smallest ε. After each round, the search computes the
+    smallest ε with which the best settings so far give the wanted answers. The target of each later
+    round is the ε that was computed after the previous round. The exact costs that are computed in
+    a round are used to correct the approximate costs in later rounds.
     """
 
     careful = False
@@ -295,9 +296,9 @@ class TestedVotes(Pricing):
         """Return the expected answers of the first rows, for each number of rows, [rows].
 
         For a number of rows at which too few answers equal the plurality, the expected answers are
-        multiplied by .001. If no number of rows gives the wanted answers with enough agreement, the
-        expected answers stay as they are, so that the message to the user can name the agreement
-        that is possible.
+        multiplied by .001. If no number of rows gives the wanted answers with enough agreement, no
+        expected answers are multiplied by .001, so that the message to the user can name the
+        agreement that is possible.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -306,7 +307,7 @@ class TestedVotes(Pricing):
         return answered if good.max() < (self.goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Use the target of the best settings, and enough rows of the file, for later evaluations.
+        """Evaluate later settings with the target of `best`, on the first rows of the file only.
 
         Later evaluations use only the first rows of the file: at most twice as many rows as the
         largest run that `price` found since the last call, or `_ROWS` rows if that is more. If the
@@ -397,7 +398,10 @@ class _Costs:
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
-        """Return the largest cap on answers for each number of rows; below 1 if no answer fits."""
+        """Return the largest cap on answers that ε allows, for each number of rows.
+
+        A cap is below 1 if ε does not allow even one answer.
+        """
         paid = np.minimum(rows, self.most)
         room = epsilon - self.conversion - np.multiply.outer(paid, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
@@ -413,8 +417,9 @@ class CappedVotes(Pricing):
     k2·w2(λ), or k1·w12(λ) if that is smaller. Here w1 is the worst-case cost of comparing a row
     with the threshold, w2 the worst-case cost of an answer, and w12 the worst-case cost of the
     comparison and the answer of a row together. How many rows get an answer depends on the votes,
-    so the search tries several numbers of rows. Each number of rows gets the largest
-    cap k2 that ε allows, or the smallest cap that gives the wanted expected answers.
+    so the search tries several numbers of rows. If the goal gives ε, each number of rows gets the
+    largest cap k2 on answers that ε allows. If the goal gives the wanted number of expected
+    answers, each number of rows gets the smallest cap k2 that gives these answers.
     """
 
     _above = 1.0
@@ -426,7 +431,7 @@ class CappedVotes(Pricing):
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
     def price(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with its best number of rows and its best cap, by exact costs."""
+        """Return a candidate with its best rows and its best cap on answers, by exact costs."""
         settings, goal = candidate.settings, self.goal
         best, cap = self._best(self.votes, settings, self._exact(settings))
         mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
@@ -453,7 +458,7 @@ class CappedVotes(Pricing):
         """Do nothing, because `price` has already compared exact and approximate costs."""
 
     def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
-        """Return a candidate with the best number of rows for settings; and the best cap, k2.
+        """Return a candidate with the best number of rows, and the best cap on answers, k2.
 
         Args:
             votes: all rows of the file, or a sample of its rows.

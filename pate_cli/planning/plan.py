@@ -3,7 +3,8 @@
 A plan meets its goal if a run at the middle level of agreement is expected to give enough answers
 and passes the release test nine times in ten. An expected number of answers is multiplied by the
 pass probability. The public rule chooses the settings (`rule`). The plan uses the forecast that a
-run makes before it starts (`forecast`). So a plan agrees with the run whose command it prints.
+run makes before it starts (`forecast`). A plan agrees with the run whose command it prints, because
+plans and runs use the same function `forecast`.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ class Question:
         classes: m ≥ 2, the number of classes of a label.
         teachers: τ ≥ 1, the number of votes on a query; None if the plan must find it.
         epsilon: the target ε > 0, nats; None if the plan must find it.
-        answers: the wanted number of answers, ≥ 1; None if the plan must find it. If `teachers`
-            and `epsilon` are given as well, the plan says whether the run can give these answers.
+        answers: the wanted number of answers, ≥ 1; None if the plan must find it. If
+            `answers`, `teachers` and `epsilon` are all given, the plan says whether the run can
+            give the wanted number of answers.
         queries: how many queries there are to ask; None for any number.
         labels: how many labels a query has; each label is asked as a row of two classes.
         delta: δ in (0, 1).
@@ -223,7 +225,8 @@ class Plan(Result):
             ε if it was missing.
         forecast: the forecast for made-up teachers, with the settings and rows of the public rule.
         least_epsilon: about the smallest useful target, nats, from the function `least_epsilon`.
-        other: a line with the command of the other mechanism, if it gives more answers; else None.
+        other: a line with the command of a run with gnmax instead of confident, or with confident
+            instead of gnmax, if that run gives more answers; else None.
     """
 
     question: Question

@@ -6,46 +6,47 @@ the costs at distance d over all rows of a run. The release test passes with a p
 depends on the profile u (`accounting.tested_budget`). A forecast needs the mean of p(u) over the
 vote files that a vote model may give.
 
-*Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A
-run on made-up votes draws each of its rows independently from the rows of one ensemble. The
-probability that a row is drawn is the weight of this row in the ensemble. The costs of a row at
-different λ and d rise and fall together. So p depends mostly on R, the sum of the costs at a middle
-order and a small distance. The profile is assumed to be a linear function of R. The first three
-moments of R are known. The expansion of Cornish and Fisher turns a standard normal variable into a
-variable with about the moments of R. So the mean of p is approximately the expectation of a
-function of a standard normal variable. The mean of p that is computed in this way differs by .01 or
-.02 at most from the mean of p over many runs on made-up votes.
+*Distribution of the profile.* For a file, the profile is the sum of the costs of its rows. A run on
+made-up votes draws each of its rows independently from the rows of one ensemble. The run draws a
+row with a probability that equals the weight of this row in the ensemble. The costs of a row at
+different λ and d rise and fall together. The pass probability p(u) depends mostly on R, the sum of
+the costs of all rows of the run at a middle order and a small distance. The profile is assumed to
+be a linear function of R. The first three moments of R are known. The expansion of Cornish and
+Fisher turns a standard normal variable into a variable with about the moments of R. The mean of
+p(u) is approximately the expectation of a function of a standard normal variable. The approximate
+mean of p(u) differs by .01 or .02 at most from the mean of p(u) over many runs on made-up votes.
 
 *Approximate costs.* The approximate cost of a query is computed from two counts instead of its
 whole histogram. A vote costs most if it moves between the two largest classes, and it then costs
 about as much as if no other class existed. So a query becomes a pair (x, y). The largest count is
 x. The rival count is the count at which a single rival would win as often as all losing classes
 together. The other count of the pair, y, lies between the second largest count of the histogram and
-the count of this single rival. The larger the gap between the two largest counts, the closer is y
-to the rival count, because with a large gap several losing classes contribute to the cost. Let p be
-the probability of passing the threshold and w the probability that x wins. Let p' and w' be the
-values of p and w after one vote has moved from one class to the other. Then the RDP cost of the
-query at order λ is
+the rival count. The larger the gap between the two largest counts, the closer is y to the rival
+count, because with a large gap several losing classes contribute to the cost. Let p be the
+probability of passing the threshold and w the probability that x wins. Let p' and w' be the values
+of p and w after one vote has moved from one class to the other. With p, w, p' and w', the RDP cost
+of the query at order λ is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
-One changed vote adds 1 to a count, subtracts 1 from a count, or moves 1 from one of the two counts
-to the other. If d votes change, the pair (x, y) can become any pair of a hexagon around (x, y). The
-cost of a query at distance d is the largest cost of all pairs that it can become if d votes change.
-For each choice of settings, the costs of all pairs on a grid are stored in a table, which takes a
-few milliseconds. With 30 teachers or more, the sum of the approximate costs of all queries is
-within 5% of the cost that the accountant computes. The worst-case cost of a query is estimated by
-the largest cost that a pair (x, y) has if one vote changes. This estimate chooses the change of the
-largest count, which is compared with the threshold, and the change of the gap between the two
-counts independently, so that the cost is largest.
+One changed vote adds 1 to x or y, subtracts 1 from x or y, or moves 1 between x and y. If d votes
+change, the pair (x, y) can become any pair of a hexagon around (x, y). The cost of a query at
+distance d is the largest cost of all pairs that (x, y) can become if d votes change. For each
+choice of settings, the costs of all pairs on a grid are stored in a table, which takes a few
+milliseconds. With 30 teachers or more, the sum of the approximate costs of all queries is within 5%
+of the cost that the accountant computes. The worst-case cost of a query is estimated by the largest
+cost that a pair (x, y) has if one vote changes. For the worst-case cost, the change of the largest
+count, which is compared with the threshold, and the change of the gap between the two counts are
+chosen independently, so that the cost is largest.
 
 *Which costs are used.* `quick_costs` multiplies each approximate cost by a ratio of exact and
 approximate cost, which the caller gives or a formula estimates. Searches use `quick_costs`. The
-public rule also uses `quick_costs` when it chooses the number of rows. `exact_costs` calls the
-functions that a run calls, for every distinct histogram. With three or more classes and the
-conditional bound, these functions are slow, so `exact_costs` calls them only for the histograms
-with the largest total cost and for some further histograms. For all other histograms, a regression
-on the pair (x, y) estimates the ratio of exact and approximate cost.
+public rule also uses `quick_costs` when it chooses the number of rows, unless exact costs are
+quick. `exact_costs` calls the functions that a run calls, for every distinct histogram. With the
+conditional bound, exact costs take long if there are three or more classes, or two classes and many
+made-up teachers. Then `exact_costs` computes exact costs only for the histograms with the largest
+total cost and for some further histograms. For all other histograms, a regression on the pair (x,
+y) estimates the ratio of exact and approximate cost.
 """
 
 from __future__ import annotations
@@ -142,7 +143,8 @@ def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Int
     """Return the place of the pair (x, y) of each row on a grid: indices of x and of y, [rows].
 
     A cell is `unit` votes wide. With two classes y is at most the number of votes minus x. With
-    three or more classes y may be larger, because y stands for several classes.
+    three or more classes y may be larger than the number of votes minus x, because y stands for
+    several classes.
     """
     x, second = votes.largest_two
     towards = np.minimum(_TOWARDS_RIVAL * (x - second) / sigma2, _MOST_TOWARDS)
@@ -242,8 +244,9 @@ def _moments(before: Floats, after: Floats, order: Floats) -> Floats:
 def _grown(tables: Singles, steps: int) -> Singles:
     """Return cost tables in which each cell has the largest cost of all cells near it.
 
-    A cell stands for a pair of counts (x, y). The cells near it are those that `steps` moves can
-    reach: a move adds 1 to x or y, subtracts 1 from x or y, or moves 1 from one to the other.
+    A cell stands for a pair of counts (x, y). Two cells are near each other if at most `steps`
+    moves lead from one cell to the other. A move adds 1 to x or y, subtracts 1 from x or y, or
+    moves 1 between x and y.
     """
     for dx, dy in ((1, 0), (0, -1), (-1, 1)):
         reached = 0
@@ -303,8 +306,8 @@ class QueryCosts:
         worst: the worst-case cost of a row, [orders], nats.
         weights: the probability that a made-up run draws each state, [ensembles, states]; None for
             a file.
-        places: for a file, the state of each row, in order, [rows]. Made-up votes have `weights`
-            instead.
+        places: for a file, the state of each row, in order, [rows]. For made-up votes, `places` is
+            not used.
         available: the number of rows of the file. The vote model may hold only a sample of the rows
             of the file.
         few: for a file, the limit on the votes of one teacher; None if there is no limit.
@@ -428,7 +431,7 @@ def quick_costs(
         votes: the vote model.
         settings: the settings, all with the prior weight of `votes`.
         target: the target, which determines the orders.
-        bound: which upper bound on the RDP cost of the votes the release test uses.
+        bound: the kind of upper bound that the release test uses for the RDP cost of the votes.
         available: how many rows the file has, if `votes` are a sample of its rows.
         above: known ratios of exact and approximate cost, [DISTANCES]; the keys say whether the
             settings have a threshold. Unknown ratios are estimated.
@@ -487,8 +490,8 @@ def exact_costs(
     """Return the costs that a run would compute, at its orders and by its bound.
 
     Args:
-        votes: the vote model. Its prior must cast as many votes on each query as the prior of
-            `mechanism`; without a prior this number is 0.
+        votes: the vote model. The prior of `votes` must cast as many votes on each query as the
+            prior of `mechanism`; without a prior this number is 0.
         mechanism: the mechanism of the run.
         target: ε, δ, the cost of a failed release test, and the caller's choice of `bound`, the
             upper bound on the RDP cost of the votes that the release test uses.
@@ -588,10 +591,10 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     """Return for how many histograms, and at how many distances, to compute exact costs.
 
     The first number counts histograms, the second counts distances at every order except the middle
-    order, and the third counts distances at the middle order. If the second number is 0, all orders
-    use the cost ratios of the middle order. Time grows with the square of the number of distances.
-    With few votes, exact costs at more distances are worth the time, because one vote is then a
-    large part of all votes.
+    order, and the third counts distances at the middle order. If the second number of the result is
+    0, all orders use the ratios of exact and approximate cost at the middle order. Time grows with
+    the square of the number of distances. With few votes, exact costs at more distances are worth
+    the time, because one vote is then a large part of all votes.
     """
     many, number = votes.most_votes > _MANY_TEACHERS, 120 if votes.is_file else 60
     if not rough:
@@ -604,9 +607,9 @@ def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
 def _worth_pricing(weights: Floats, number: int) -> Ints:
     """Return the indices of the histograms for which exact costs are computed.
 
-    These are the histograms with the largest `weights`, which are their total approximate costs,
-    and a sample of the other histograms. At most `number` histograms are returned. The histograms
-    of the sample are evenly spaced in the order of their weights.
+    The result has the histograms with the largest `weights`, which are their total approximate
+    costs, and a sample of the other histograms. At most `number` histograms are returned. The
+    histograms of the sample are evenly spaced in the order of their weights.
     """
     if weights.size <= number:
         return np.arange(weights.size)
@@ -623,7 +626,7 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
         ratio: the ratio of exact and approximate cost, for the histograms whose exact costs are
             known, [distances, known histograms].
         cost: the total approximate cost of each histogram whose exact costs are known, [distances,
-            known histograms]. It is the weight of the histogram in the regression.
+            known histograms]. `cost` is the weight of each histogram in the regression.
         known: the features of the histograms whose exact costs are known, [known histograms,
             features].
         features: the features of all histograms, [histograms, features].

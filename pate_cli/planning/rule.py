@@ -1,11 +1,11 @@
 """The public rule: it chooses settings and the number of rows for a target with a release test.
 
-Settings must be chosen before anybody looks at the votes. So the rule searches for settings on
-made-up ensembles, from hard to easy ones, with approximate costs (`query_costs`). The rule chooses
-the settings with the largest geometric mean of expected answers over the ensembles. The rule
-requires that 88% of the answers equal the plurality. The rule also requires that runs at the middle
-level of agreement are likely to pass the release test. If not even a run of one row is likely to
-pass, the result says so.
+Settings must be chosen before anybody looks at the votes. The rule searches for settings on made-up
+ensembles, from low to high agreement of the teachers, with approximate costs (`query_costs`). The
+rule chooses the settings with the largest geometric mean of expected answers over the ensembles.
+The rule requires that 88% of the answers equal the plurality. The rule also requires that runs at
+the middle level of agreement are likely to pass the release test. If not even a run of one row is
+likely to pass the release test, `likely` of the result is False.
 
 For each choice of settings, the rule takes the number of rows with the most expected answers. The
 rule computes costs for a few numbers of rows, and interpolates the pass probability between them.
@@ -138,8 +138,8 @@ class TestedTarget:
         """Return a candidate for each mechanism, with its best number of rows.
 
         Args:
-            votes: the vote model. Its prior must cast as many votes on each query as the prior of
-                each mechanism; without a prior this number is 0.
+            votes: the vote model. The prior of `votes` must cast as many votes on each query as the
+                prior of each mechanism; without a prior this number is 0.
             asked: for each mechanism the costs of its rows, and the numbers of rows to choose from,
                 in ascending order.
             within: the largest number of rows with a worst-case ε of at most the target, so that a
@@ -212,9 +212,9 @@ class TestedTarget:
 def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int, *, start: int = 1) -> int:
     """Return the largest number of rows, at most `most`, for which `auto` chooses `conditional`.
 
-    Both words are values of the option `bound`. If the caller asked for a bound other than `auto`,
-    the result is `most`. If `auto` chooses `two-tail` for every number of rows, the result is
-    `most`.
+    `auto` and `conditional` are values of the option `bound`. If the caller asked for a bound other
+    than `auto`, the result is `most`. If `auto` chooses `two-tail` for every number of rows, the
+    result is `most`.
 
     Args:
         mechanism: the mechanism of the run.
@@ -270,8 +270,8 @@ def public_goal(
     """Return the goal of the public rule: many answers on every ensemble, in runs that pass.
 
     Args:
-        votes: made-up votes. Their prior must cast as many votes on each query as the prior of the
-            run; without a prior this number is 0.
+        votes: made-up votes. The prior of `votes` must cast as many votes on each query as the
+            prior of the run; without a prior this number is 0.
         target: ε, δ, the cost of a failed release test, and the caller's choice of `bound`, the
             upper bound on the RDP cost of the votes that the release test uses.
         available: how many rows a run may ask.

@@ -3,40 +3,44 @@
 A sanitized ε is an ε for given votes that is published with noise: λ is the Rényi order, β the
 smoothness of the sensitivity, and σ_SS the noise as a multiple of the smooth sensitivity.
 
-A private run may not choose these parameters by its votes. No fixed values of λ, β and σ_SS are
-good for every number of teachers and queries and every noise level. So the public rule minimises
+A private run must not look at its votes to choose λ, β and σ_SS. No fixed values of λ, β and σ_SS
+are good for every number of teachers and queries and every noise level. The public rule minimises
 the published ε for a *reference ensemble*. The histograms of the reference ensemble are drawn by a
 fixed recipe with a fixed seed, for the numbers of teachers and classes of the file. The rule
-computes the RDP costs of these made-up histograms under the mechanism of the run, and scales the
-costs to the number of queries of the run. The recipe, the mechanism and the number of queries are
-public before the first vote is read. So the parameters that the rule chooses may be printed, and
-anyone can recompute them.
+computes the RDP costs of the histograms of the reference ensemble under the mechanism of the run,
+and scales the costs to the number of queries of the run. The recipe of the reference ensemble, the
+mechanism and the number of queries are public before the first vote is read. So the parameters that
+the rule chooses may be printed, and anyone can recompute them.
 
 The rule minimises the mean of the published ε plus two standard deviations, over the noise of the
 release. The result of `best_release` for private votes is secret; the result for a reference
 ensemble is public.
 
-In the recipe a made-up teacher is right with mean probability 0.75 (the agreement), and the
-difficulty of queries has spread 0.4, as in `SyntheticEnsemble`. The recipe was chosen on 48 made-up
-ensembles. These ensembles had 50 to 3,000 teachers, 2 to 50 classes and 100 to 9,000 queries. Their
-agreement was 0.6 to 0.97 and their spread 0.1 to 0.6, and thresholds and noise levels were around
-the defaults. The best parameters for an ensemble are only known to those who see its votes. On
-these ensembles, the parameters of the rule gave an ε that was 4% larger than with the best
-parameters on average, and 24% larger at worst. In this comparison ε is the mean of the published ε
-plus two standard deviations, and ensembles with an ε above 10 were left out.
+In the recipe of the reference ensemble, a made-up teacher is right with mean probability 0.75 (the
+agreement), and the difficulty of queries has spread 0.4, as in `SyntheticEnsemble`. The recipe was
+chosen on 48 made-up *trial ensembles*. The trial ensembles had 50 to 3,000 teachers, 2 to 50
+classes, 100 to 9,000 queries, agreement 0.6 to 0.97 and spread 0.1 to 0.6; thresholds and noise
+levels were around the defaults. The best parameters for an ensemble are only known to those who see
+its votes. On the trial ensembles, ε with the parameters of the rule was larger than ε with the best
+parameters: by 4% on average, and by 24% at worst. In this comparison of the rule with the best
+parameters, ε is the mean of the published ε plus two standard deviations, and ensembles with an ε
+above 10 were left out.
 
-`tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. The
-published ε of n rows is n·(f + SS·(κ + 2σ)) + overhead. In this formula f is the mean RDP cost of a
-row, SS is the smooth sensitivity of all rows divided by n, and σ is σ_SS. The overhead is the cost
-of drawing the sanitized ε plus the cost of the conversion from RDP to ε. The release raises the
-published ε by κ times the smooth sensitivity, so that ε is hardly ever too small (κ grows with σ).
-So λ, β and σ_SS determine how many rows ε allows. But the best β and σ_SS also depend on the number
-of rows. So `tune` computes the number of rows and the best parameters alternately, a few times.
+`tune` chooses λ, β and σ_SS for given votes, together with the settings and the number of rows. For
+n rows, the mean of the published ε plus two standard deviations is n·(f + SS·(κ + 2σ)) + overhead.
+In the formula for ε, f is the mean RDP cost of a row, SS is the smooth sensitivity of the RDP cost
+of all rows divided by n, and σ is σ_SS. The overhead in the published ε is the cost of drawing the
+sanitized ε plus the cost of the conversion from RDP to ε. The release raises the published ε by κ
+times the smooth sensitivity, so that ε is hardly ever too small (κ grows with σ). If the largest
+allowed ε is given, λ, β and σ_SS determine how many rows a run can ask. Because the best β and σ_SS
+depend on the number of rows, `tune` computes the number of rows and the best parameters
+alternately, a few times.
 
-`tune` looks up the RDP cost of each histogram in a table. The table lists costs on a grid of
-scores, so `tune` rounds the scores of the histogram to this grid (`accounting.score_grid`). During
-the search the grid is coarse, and costs are computed only at the Rényi order that was best so far.
-At the end of the search, `tune` computes exact costs, on the same fine grid that a run uses.
+`tune` looks up the RDP cost of each histogram in a table. The table of RDP costs has a grid of
+scores, so `tune` rounds the scores of each histogram to this grid (`accounting.score_grid`). During
+the search the grid of scores is coarse, and costs are computed only at the Rényi order that was
+best so far. At the end of the search, `tune` computes exact costs, on the fine grid of scores that
+a run uses.
 """
 
 from __future__ import annotations
@@ -98,7 +102,7 @@ class BestRelease:
         order: the Rényi order λ.
         beta: the smoothness β of the sensitivity.
         sigma_release: σ_SS, the noise as a multiple of the smooth sensitivity.
-        smooth_sensitivity: the smooth sensitivity SS_β, nats.
+        smooth_sensitivity: the smooth sensitivity SS_β of the RDP cost, nats.
     """
 
     mean: float
@@ -183,9 +187,9 @@ def choose_plan(
     """Return a plan with λ, β, σ_SS of a sanitized ε; a public rule chooses those not given.
 
     Args:
-        kind: whether the run publishes a sanitized ε. A run that publishes none still needs λ and
-            β: its secret ledger keeps RDP costs at order λ, and β says for how many distances it
-            keeps local sensitivities.
+        kind: whether the run publishes a sanitized ε. A run that publishes no sanitized ε
+            still needs λ and β: the secret ledger of the run keeps RDP costs at order λ, and β says
+            for how many distances the ledger keeps local sensitivities.
         rounds: for each run the mechanism, and the number of rows that was fixed in advance.
         delta: δ in (0, 1).
         order: λ, if it is given.
@@ -241,7 +245,10 @@ class _Priced:
         resolution: Resolution,
         rows: int,
     ) -> None:
-        """Find each histogram in a table of costs. The histograms stand for `rows` rows."""
+        """Find each histogram in a table of costs.
+
+        `price` scales the cost of all histograms to `rows` rows.
+        """
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
         self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
@@ -268,9 +275,10 @@ def _on_reference(
     beta: float | None,
     sigma: float | None,
 ) -> Callable[[float], BestRelease | None]:
-    """Return a function that takes a Rényi order, and returns the best release parameters there.
+    """Return a function from a Rényi order to the best release parameters at this order.
 
-    These parameters give the smallest published ε for the made-up votes of `reference_histograms`.
+    The best release parameters give the smallest published ε for the made-up votes of
+    `reference_histograms`.
     """
     known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
     teachers = max(mechanism.teachers for mechanism, _ in rounds)
@@ -379,9 +387,9 @@ class SanitizedVotes(Pricing):
         """Return the best release parameters, a plan with rounded parameters, and a number of rows.
 
         If the caller gave the largest allowed ε, the number of rows is about the largest that this
-        ε allows. If the caller wants a number of expected answers, it is the smallest number of
-        rows that gives these answers. The result is None if no ε is finite, or if all rows of the
-        file give too few answers.
+        ε allows. If the caller wants a number of expected answers, the number of rows is the
+        smallest that gives the wanted answers. The result is None if no ε is finite, or if all rows
+        of the file give too few answers.
 
         Args:
             priced: the votes with their costs.

@@ -2,10 +2,10 @@
 
 The search starts from several settings and continues from the best of them. The search evaluates
 all settings that differ from the current settings by one step in one or two parameters, and repeats
-a good step. The search then continues from the best new settings. If no new settings are better,
+a good step. The search moves to the best of the evaluated settings. If no new settings are better,
 the search halves its steps. The caller gives a function `look`, which evaluates settings for the
-goal of the caller. So this module needs no formula for any goal. After an interruption,
-`Search.best` is the best candidate so far. `line_of` writes settings as a `pate aggregate` line.
+goal of the caller. After an interruption, `Search.best` is the best candidate so far. `line_of`
+writes settings as a `pate aggregate` line.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def least(
 def most_rows(passes: Callable[[int], bool], *, available: int, start: int = 1) -> int:
     """Return the largest number of rows that meets a condition, at most `available`; 0 if none.
 
-    The result may be smaller than the exact number, by .2% at most. If a number of rows does not
-    meet the condition, larger numbers must not meet it, either.
+    The result may be smaller than the exact number, by .2% at most. The condition must be
+    such that if a number of rows does not meet it, no larger number meets it.
 
     Args:
         passes: returns whether a number of rows meets the condition.
@@ -276,12 +276,12 @@ class Candidate:
             of expected answers, or minus the logarithm of ε, with penalties.
         rows: how many queries to ask.
         holds: whether the settings reach the smallest agreement or pass probability that the goal
-            requires. If the settings do not reach it, a penalty lowers their merit.
+            requires. If `holds` is False, a penalty lowers `merit`.
         chance: the approximate probability that a run passes its release test, on votes with the
             middle level of agreement (`middle_of`).
         by_level: about how many answers are expected, for each level of agreement among made-up
-            teachers. A level is the mean probability that a teacher is right. For the votes of a
-            file, `by_level` is empty.
+            teachers. A level of agreement is the mean probability that a teacher is right. For the
+            votes of a file, `by_level` is empty.
     """
 
     mechanism: ScoredMechanism
@@ -293,7 +293,7 @@ class Candidate:
 
     @cached_property
     def settings(self) -> Tuning:
-        """Return the settings of confident or gnmax; raise TypeError for other mechanisms."""
+        """Return the settings of Confident-GNMax or GNMax; raise TypeError for other mechanisms."""
         return Tuning.settled(self.mechanism)
 
     @property
@@ -305,7 +305,7 @@ class Candidate:
     def likely(self) -> bool:
         """Return whether a run probably passes its release test: with probability 0.9 or more.
 
-        The votes of this run have the middle level of agreement (`middle_of`).
+        The pass probability is computed on votes with the middle level of agreement (`middle_of`).
         """
         return self.chance >= LEAST_CHANCE
 
@@ -368,8 +368,8 @@ class Search:
         A parameter that the caller fixed has its fixed value in all settings.
 
         Args:
-            name: confident or gnmax. If `name` is None, both mechanisms are allowed, but only
-                confident if a threshold or sigma1 is given.
+            name: `confident` or `gnmax`; None for both mechanisms. If the caller fixed a threshold
+                or `sigma1`, None allows only `confident`.
         """
         shares: list[_Shares] = [] if name is MechanismName.GNMAX else list(_TESTED)
         needs_test = not {"threshold", "sigma1"}.isdisjoint(self._given)
@@ -393,16 +393,16 @@ class Search:
     ) -> Candidate:
         """Improve the best of some settings step by step, and return the best candidate of all.
 
-        The settings of confident with the largest merit, and those of gnmax, are improved before
-        all others.
+        The best first settings of Confident-GNMax and the best first settings of GNMax are improved
+        before all other settings.
 
         Args:
             starts: the first settings.
             climbs: how many of the settings to improve by smaller and smaller steps.
             halvings: how often the steps are halved.
             strides: how many of the settings to improve by steps of full size first. If `strides`
-                is not 0, only the settings that these steps reach are then improved by smaller
-                steps.
+                is not 0, smaller steps start only from settings that steps of full size have
+                reached.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
@@ -437,7 +437,7 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Return the settings one step from `here` in one or two parameters, and the moves there.
+        """Return settings that are one step from `here` in one or two parameters, with their moves.
 
         If the search has just moved (`last`), the settings that a move twice as long reaches are
         also in the result.
@@ -458,7 +458,7 @@ class Search:
         }
 
     def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
-        """Return the settings that a move from `here` reaches; steps have `share` of full size.
+        """Return the settings that `move` reaches from `here`; a step is `share` of a full step.
 
         If the move changes the weight of a prior, T changes by as many votes, unless T is given.
         """

@@ -35,15 +35,16 @@ def price_votes(
     All costs are RDP costs at one order. A vote file is at distance d from `votes` if d records
     must be changed to get from one to the other. The local sensitivity LS_d bounds how far one
     more record can change the cost of any vote file within distance d of `votes`. The cost within
-    distance d of `votes` is an upper bound on the cost of all these vote files.
+    distance d of `votes` is an upper bound on the cost of every vote file within distance d.
 
     Args:
         votes: the rows that are asked.
         mechanism: the aggregator.
         order: λ > 1.
         beta: the smoothness β; a smaller β needs more distances.
-        few: on how many queries one teacher may vote; None if there is no limit. With a limit, the
-            cost is the sum of only the K costliest queries, where one teacher can change K queries.
+        few: on how many queries one teacher may vote; None if there is no limit. If `few` is
+            given, the cost is the sum of the costs of the K costliest queries only; K is how many
+            queries one teacher can change.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -65,8 +66,8 @@ class Sensitivity(Result):
         mechanism: the public parameters of the mechanism.
         queries: the number of rows.
         within: u_0, u_1, …, nats: u_d is an upper bound on the RDP cost of every vote file that
-            differs from the votes by at most d records. The array has small d only.
-            With `analysis` paper the array is empty, because the 2018 paper has no such bound.
+            differs from the votes by at most d records. `within` has small d only. With
+            `analysis` `paper`, `within` is empty, because the 2018 paper gives no bound u_d.
         conditions: with `analysis` paper, whether conditions C5 and C6 of the 2018 paper, Appendix
             B.2, are met; otherwise empty.
     """

@@ -2,17 +2,17 @@
 
 Nothing in this module comes from real teachers. Each query has a true class and a difficulty. True
 classes are drawn with the given imbalance. The difficulty of a query is expressed by the
-probability that a teacher is right on this query. Over the queries, this probability has a Beta
-distribution with the mean `agreement`. Wrong votes are spread over the other classes by a Dirichlet
-draw with small weights, so that teachers confuse a query with a few classes only.
-For a given query, teachers err independently of each other, so its histogram is multinomial.
+probability that a teacher is right on this query. The probability that a teacher is right has a
+Beta distribution over the queries, with the mean `agreement`. Wrong votes are spread over the other
+classes by a Dirichlet draw with small weights, so that teachers confuse a query with a few classes
+only. For a given query, teachers err independently of each other, so its histogram is multinomial.
 
 For many classes, wrong votes are drawn one after the other from an urn, because the Dirichlet
 weights would need much memory. Let w be the number of wrong classes, and let each of them have the
 Dirichlet weight α. After i wrong votes, the next wrong vote repeats one of these i votes with
-probability i/(i + α w), and otherwise is for a random class of the w classes. Histograms that are
-made in this way have the same distribution as histograms with Dirichlet weights (Blackwell and
-MacQueen 1973). The memory for these draws does not grow with the number of classes.
+probability i/(i + α w), and otherwise is for a random class of the w classes. Histograms from
+the urn have the same distribution as histograms with Dirichlet weights (Blackwell and MacQueen
+1973). The memory for draws from the urn does not grow with the number of classes.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
     """Return made-up votes for a text such as `teachers=50,classes=3,queries=100`.
 
     Args:
-        text: `name=value` pairs with commas between them. The names teachers, classes and queries
-            are required. The names agreement, spread, confusion, imbalance, seed and prior are
-            optional; prior is how often a made-up prior is right.
+        text: `name=value` pairs with commas between them. The names `teachers`, `classes` and
+            `queries` are required. The names `agreement`, `spread`, `confusion`, `imbalance`,
+            `seed` and `prior` are optional; `prior` is how often a made-up prior is right.
 
     Returns:
         Histograms, the class that the prior guesses for each query (None without a prior), and

@@ -201,9 +201,10 @@ class _Rounds:
     def run(self, mechanism: MechanismName | None) -> None:
         """Search in rounds, until a round hardly improves the best settings.
 
-        A round hardly improves them if their merit (`Found.merit`: how good they are for the goal)
-        grows by at most `_GAIN`. After the first such round, a search that is not `careful` yet
-        becomes careful and continues. The number of rounds is limited.
+        A round hardly improves the best settings if their merit (`Found.merit`: how good they are
+        for the goal) grows by at most `_GAIN`. After the first round that hardly improves the best
+        settings, a search that is not `careful` yet becomes careful and continues. The number of
+        rounds is limited.
         """
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
@@ -271,7 +272,7 @@ class _Rounds:
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """Return a message that no settings meet the goal, and that names the closest settings."""
+    """Return an error message: no settings meet the goal, and what the closest settings give."""
     wanted = "answers" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

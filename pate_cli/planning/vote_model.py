@@ -2,7 +2,7 @@
 
 Nobody knows before a run how well the teachers agree. So a made-up model has three ensembles of
 teachers for each level of agreement, and usually five levels of agreement. The three ensembles of
-one level have different kinds of queries:
+one level of agreement have different kinds of queries:
 
   "alike"                   the difficulty of the queries differs little,
   "easy and hard"           the difficulty of the queries differs much,
@@ -10,17 +10,19 @@ one level have different kinds of queries:
 
 In each ensemble, the votes on a query are made in four steps. First, q, the probability that a
 teacher is right on the query, is drawn from a Beta distribution. The mean of q is the level of
-agreement; for queries of the rare class it is .35 lower, but not below .05. Second, x ~ Binomial(τ,
-q) of the τ teachers are right. Third, s ~ Dirichlet(0.3, …, 0.3) is how the wrong votes split over
-the other m − 1 classes. Fourth, y ~ Multinomial(τ − x, s) is the number of wrong votes for each of
-these classes.
+agreement; for queries of the rare class, the mean of q is .35 lower, but not below .05. Second, the
+number of teachers who are right is x ~ Binomial(τ, q), where τ is the number of all teachers.
+Third, the wrong votes are split over the m − 1 wrong classes by shares s ~ Dirichlet(0.3, …, 0.3).
+Fourth, the numbers of votes for the wrong classes are y ~ Multinomial(τ − x, s).
 
 The wrong votes on a query depend on x, the number of teachers who are right, but not on q itself.
-So the ensembles differ only in the distribution of x. Therefore all ensembles use one list of
-histograms, and each ensemble has a weight for every row of the list. The histograms are not drawn
-independently: they take x at evenly spaced quantiles, and spread the largest share in s evenly over
-its quantiles. So a mean over these histograms is as exact as a mean over many more histograms that
-are drawn independently. If numbers of votes of each teacher are given, the ensembles differ in the
+So the ensembles differ only in the distribution of x, the number of teachers who are right.
+Therefore all ensembles use one list of histograms, and each ensemble has a weight for every row of
+the list. The rows of this list are not drawn independently of each other. Instead, the rows take x,
+the number of teachers who are right, at evenly spaced quantiles. The largest of the shares s, by
+which the wrong votes are split, is also spread evenly over its quantiles. So a mean over the
+histograms of a made-up model is as exact as a mean over many more histograms that are drawn
+independently. If numbers of votes of each teacher are given, the ensembles differ in the
 distribution of q, and the rows take q at evenly spaced quantiles. The recipe and its seed are
 fixed, so all results of a made-up model are public.
 """
@@ -85,7 +87,7 @@ class VoteModel:
         counts: histograms [rows, classes], which include the votes of a prior.
         teachers: τ, the number of votes on a query without those of a prior.
         weights: the weight of each row in each made-up ensemble, [ensembles, rows]; the weights of
-            an ensemble have the sum 1. For a file the weights are None, because a run asks the rows
+            an ensemble have the sum 1. For a file, `weights` is None, because a run asks the rows
             of a file in order.
         levels: the mean probability that a teacher is right, of each ensemble; NaN for a file.
         kinds: how the queries of each ensemble differ from each other: `alike`, `easy and hard`, or
@@ -115,7 +117,7 @@ class VoteModel:
 
     @property
     def is_file(self) -> bool:
-        """Return whether the votes of the model are those of a file; a run asks its rows in order.
+        """Return whether the votes are those of a file, whose rows a run asks in order.
 
         A run on made-up votes draws its rows at random, with the weights as probabilities.
         """
@@ -143,7 +145,7 @@ class VoteModel:
 
     @property
     def usual_votes(self) -> int:
-        """Return how many votes a query has, without those of a prior, as the search assumes it.
+        """Return the number of votes on a query that a search assumes, without votes of a prior.
 
         The thresholds that the search tries depend on this number. The number is τ, or the largest
         count of all rows if `few` limits on how many queries one teacher votes.
@@ -313,7 +315,7 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
         classes: m, the number of classes.
 
     Raises:
-        UsageError: `given` is neither one probability nor a range of two.
+        UsageError: `given` is neither one probability nor a range of two probabilities.
         ParameterError: a level is not between 0 and 1, or the range is descending.
     """
     if given is None:
@@ -329,8 +331,8 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
         ) from None
     if not 0.0 < low <= high < 1.0:
         raise ParameterError(
-            "`agreement` must be one probability between 0 and 1, or a range low:high of two with "
-            f"low <= high, got {low:g}:{high:g}"
+            "`agreement` must be one probability between 0 and 1, or a range low:high of two "
+            f"probabilities with low <= high, got {low:g}:{high:g}"
         )
     levels = np.linspace(low, high, _LEVELS if low < high else 1).tolist()
     return tuple(round(level, 4) for level in levels)
@@ -376,8 +378,8 @@ def made_up(
     Args:
         teachers: τ, the number of votes on a query.
         classes: m, the number of classes.
-        levels: mean probabilities that a teacher is right. If left out, five levels from .5 to .95,
-            or from .65 to .95 with two classes.
+        levels: mean probabilities that a teacher is right. If `levels` is left out, there are five
+            levels from .5 to .95, or from .65 to .95 with two classes.
         kinds: how the queries of an ensemble differ from each other: `alike`, `easy and hard`, or
             `some of a rare class`; by default all three.
         rows: the number of made-up histograms, which all ensembles share.
@@ -421,8 +423,8 @@ def _laws(
     """Return possible numbers of right votes on a query, and the probability of each.
 
     The numbers ascend, [values]; the probabilities differ by ensemble, [ensembles, values]. If
-    `by_chance` is True, the first result holds, instead of numbers of votes, values of q, the
-    probability that a teacher is right on a query.
+    `by_chance` is True, the first result is not an array of numbers of votes, but of values of q,
+    the probability that a teacher is right on a query.
     """
     if by_chance:
         # Values of q are dense near 0 and 1, because a Beta distribution of wide spread is
@@ -477,7 +479,8 @@ def _histograms(
 ) -> Histograms:
     """Return histograms [rows, classes], in which class 0 is right.
 
-    For very many classes, `from_urn` draws the wrong votes, with the same distribution.
+    For very many classes, `from_urn` draws the wrong votes; their distribution is the same as for
+    fewer classes.
 
     Args:
         random: the random generator.

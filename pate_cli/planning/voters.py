@@ -53,7 +53,7 @@ class VoterPlan(Result):
         rule_of_thumb: about how many votes on a query make 95% of labels right, if 80% of votes are
             right.
         enough_for: the largest number of queries at which 95% of labels are right, if 80% of votes
-            are right; 0 if even one query would get too few right labels.
+            are right; 0 if fewer labels are right even when all voters vote on each query.
         command: the `pate aggregate` line of the run.
     """
 
@@ -118,8 +118,9 @@ def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
         asked: the parameters of `signatures.plan`, by name.
 
     Raises:
-        UnreachableError: ε is above the target even with the most noise that is tried, or even one
-            query would get too few right labels.
+        UnreachableError: ε is above the target even with the most noise that is tried, or
+            `queries` is left out and too few labels would be right even if all voters vote on each
+            query.
     """
     target, teachers, classes = (asked[name] for name in ("target_epsilon", "teachers", "classes"))
     few, delta = FewVotes(asked["votes_per_teacher"], asked["assigned"]), asked["delta"]

@@ -93,8 +93,8 @@ def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
 def _on_target(target: dict[str, Any]) -> Iterator[Line]:
     """Yield lines about the release test of a target.
 
-    They say with what probability the test passes, which smallest targets would pass, and how many
-    queries would pass.
+    The lines say with what probability the test passes, which smallest targets would pass with
+    given probabilities, and how many queries would pass.
     """
     least = ", ".join(
         f"{epsilon:.4f} ({float(chance):.1%})"
@@ -147,7 +147,7 @@ def _unmatched(found: dict[str, Any]) -> Said:
 
 
 def of_sensitivity(result: dict[str, Any]) -> Said:
-    """Yield lines and a table of the sensitivity of the RDP cost, by distance from these votes."""
+    """Yield lines and a table of the sensitivity of the RDP cost, by distance from the votes."""
     best = result["best"]
     yield from _head(result, f"order {result['order']:g}")
     yield Line(
@@ -269,7 +269,7 @@ def of_plan(result: dict[str, Any]) -> Said:
 
 
 def of_search(result: dict[str, Any]) -> Said:
-    """Yield the best settings of a search, the command to run them, and its other settings."""
+    """Yield the best settings of a search, the command to run them, and other settings found."""
     row = result["winner"]
     yield Line(
         f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "

@@ -80,11 +80,11 @@ class Checkpoint:
         return cls(place, key)
 
     def has(self, start: int) -> bool:
-        """Return whether a result is stored for the range that starts at this row."""
+        """Return whether a result is stored for the range that starts at row `start`."""
         return self._path(start).exists()
 
     def find(self, start: int) -> Any:
-        """Return the result of the range that starts at this row; None if it is not valid."""
+        """Return the result of the range that starts at row `start`; None if it is not valid."""
         try:
             data = self._path(start).read_bytes()
         except FileNotFoundError:
@@ -95,7 +95,7 @@ class Checkpoint:
         return pickle.loads(content)  # noqa: S301 - sealed under the run's key
 
     def keep(self, start: int, found: Any) -> None:
-        """Store the result of the range that starts at this row.
+        """Store the result of the range that starts at row `start`.
 
         Raises:
             OutputError: the result cannot be written.
@@ -167,6 +167,6 @@ def _decoded(content: bytes, run: str, name: str) -> RunKey:
     if known.run != run:
         raise UsageError(
             f"the checkpoint in {name} belongs to a run with other flags or other votes; "
-            "continue with those, or give another folder"
+            "use the flags and votes of that run, or give another folder"
         )
     return key

@@ -2,7 +2,8 @@
 
 An engine is a function of a task and its items, which yields the results in the order of the items.
 If a process is lost, its work is done again. Repeating a task is sound, because it gives the same
-result again. All noise follows from the key that is sent with the task (see `pate_cli.core.noise`).
+result again. A task that draws labels has the key of the run, from which all noise follows (see
+`pate_cli.core.noise`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Processes:
     """Several processes of this machine, which start with the work and end with it.
 
     If one of the processes is killed, or none can be started, this process does the rest of the
-    work. Each process imports the main module of the user's program. So that module must do
+    work. Each process imports the main module of the user's program. So the main module must do
     nothing when it is imported; its work belongs under `if __name__ == "__main__":`.
     """
 

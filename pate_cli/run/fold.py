@@ -119,8 +119,8 @@ class AskedRows:
     def _engine(self) -> Engine:
         """Return the engine that does the work: usually the attribute `engine`.
 
-        If other processes cannot read the votes or save no time, it is `here`, which works in this
-        process.
+        If other processes cannot read the votes or save no time, the engine is `here`, which works
+        in this process.
         """
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
@@ -151,7 +151,7 @@ class OnCounts(Generic[_Found]):
 class _Range:
     """A task that calls `per_batch` for all batches of one range of rows.
 
-    It also returns a digest of the votes if `remember` is True.
+    If `remember` is True, the task also returns a digest of the votes.
     """
 
     file: VoteFile

@@ -61,7 +61,7 @@ class Drawn:
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
-        """Return the labels up to answer number `left` of the teachers; later rows get NO_LABEL."""
+        """Return the labels; rows after the first `left` answers of the teachers get NO_LABEL."""
         if self.answers < left:
             return self
         answered = self.sources == _TEACHERS
@@ -227,7 +227,7 @@ class LedgerAccount:
         return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:
-        """Add what the function `keep` returned for a batch; batches must come in order."""
+        """Add the result of the function `self.keep` for a batch; batches must come in order."""
         self._tally.add(kept)
 
     @property
@@ -254,7 +254,8 @@ class LedgerAccount:
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
     """Compute the RDP cost of all rows, draw the release test, and return whether it passes.
 
-    Besides this result, the run publishes nothing that depends on the cost of these votes.
+    Apart from whether the release test passes, the run publishes nothing that depends on the RDP
+    cost of the rows.
 
     Raises:
         VoteError: the rows are fewer or more than `settings.queries`, or votes have changed since
@@ -278,7 +279,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         )
 
     def told(share: float) -> None:
-        """Report progress in rows after a share of the computation at one Rényi order is done."""
+        """Report progress, in rows; `share` of the work at one Rényi order was just done."""
         nonlocal priced
         before, priced = priced, priced + share * queries / orders.size
         rows.progress(int(priced + 1e-6) - int(before + 1e-6))

@@ -81,7 +81,7 @@ class Destination:
         Files later appear in the order in which they were reserved: ledger, report, labels.
 
         Args:
-            out: the object that later puts all these files in place.
+            out: the object that later puts the reserved files in place.
             keeps_report: False if the run writes no report.
             resumed: True if this run was interrupted before; some of its files may then be in
                 place already.
@@ -123,7 +123,7 @@ class Publication:
         """Check that labels of these votes can be written, and that no output is a file of votes.
 
         Raises:
-            ParameterError: the labels cannot have a column of ids with the name in the votes.
+            ParameterError: the column of ids in the votes has a name that labels cannot use for it.
             UsageError: an output is a file that the run reads, or the format of the labels cannot
                 store the names of classes as texts.
         """

@@ -133,7 +133,7 @@ def _key(
 
 
 def _end(kept: Checkpoint | None, report: Report) -> None:
-    """Remove the checkpoint of the run, which has ended, if it has one.
+    """Remove the checkpoint, if there is one, because the run has ended.
 
     Raises:
         RefusedError: the labels failed their release test.

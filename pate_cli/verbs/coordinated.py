@@ -16,8 +16,8 @@ labels. The noise of the run has its own key, which is secret.
 **A clock is a function of seed, position and token only.** A clock does not depend on who computes
 it, or on the other tokens in the call. So two teachers on different machines use the same clocks,
 even if a teacher knows only its likeliest tokens. The clock is −log(1 − u) with u = (w + ½)·2^-64,
-where w is a random number of 64 bits. This formula represents small values of a clock most finely.
-That matters, because the clock that rings first tends to have a small value.
+where w is a random number of 64 bits. The formula for a clock represents small values most finely.
+Small values matter most, because the clock that rings first tends to have a small value.
 
 The hash function SHAKE-256 makes the random numbers w. A token is a whole number or a text. For
 tokens that are whole numbers, one hash makes a block of 256 numbers w. Token j uses the number at
@@ -80,7 +80,7 @@ def coordinated_choice(
 
     Args:
         probabilities: for one teacher, an array with one probability for each token; for several
-            teachers, an array with one such row for each teacher. Instead of an array, give a
+            teachers, an array [teachers, tokens] of probabilities. Instead of an array, give a
             mapping {token: probability} for one teacher who knows only some tokens, or a list of
             mappings for several teachers. Tokens in mappings are whole numbers >= 0, or texts. The
             probabilities of a teacher need not add up to 1.
@@ -91,8 +91,8 @@ def coordinated_choice(
 
     Returns:
         For an array with one dimension, the index of the token that the teacher votes for. For an
-        array with two dimensions, an int64 array with one such index for each teacher. For a
-        mapping, a token. For a list of mappings, a list of tokens.
+        array with two dimensions, an int64 array with the index of the token of each teacher. For
+        a mapping, a token. For a list of mappings, a list of tokens.
 
     Raises:
         ParameterError: seed or position is out of range, or a row has no valid probabilities.
@@ -106,7 +106,7 @@ def coordinated_choice(
 
 
 def clocks_of(ask: bytes, tokens: Any) -> Floats:
-    """Return the public clocks of these tokens: independent exponentials with mean 1.
+    """Return the public clocks of the given tokens: independent exponentials with mean 1.
 
     Args:
         ask: seed and position as bytes. Each query needs its own position, and all teachers use

@@ -44,8 +44,8 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
     """Make a verb, which is a public function such as `aggregate`, from a function without a body.
 
     The verb checks its arguments, and then calls another function for the work. `inspect`, type
-    checkers and editors still see the signature. The docstring of the verb gets a paragraph about
-    each parameter.
+    checkers and editors see the signature of the function without a body. The docstring of the verb
+    gets a paragraph about each parameter.
 
     Args:
         work: module and name of the function for the work, such as `reports.record_cost`;
@@ -90,8 +90,8 @@ def _behind_door(
     Args:
         function: the function that does the work.
         model: the function whose signature and parameters the arguments must fit.
-        called: the name that messages show: that of the public function, or that of the class if
-            `function` is its `__init__`.
+        called: the name of the public function, or of the class if `function` is an `__init__`;
+            messages show this name.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__, methods = _told(function, keywords), function.__name__ == "__init__"

@@ -48,7 +48,7 @@ class Kind:
         words: words for one value of the type in messages, such as `a number`.
         metavar: the placeholder for a value in help, such as FILE.
         range: the allowed range in words; empty if every value of the type is allowed.
-        holds: a function that returns whether a value of the type is in the range.
+        holds: a function that returns whether a value of the type is in the allowed range.
     """
 
     type: Any
@@ -175,8 +175,8 @@ class Keyword:
         word: the enumeration of the allowed words; None if the values are not words.
         choices: the allowed words; empty if the values are not words.
         kinds: the entries of `KINDS` for the types of the parameter; not every type has an entry.
-        strict: whether `check` can check every type of the parameter. If it cannot, as for an array
-            of votes, code outside this module checks the values.
+        strict: True if `check` can check every value of the parameter; False if code outside this
+            module must check some values, for example an array of votes.
         range: the range in words, such as `above 0 and below 1`; empty if there is no range.
         metavar: the placeholder for the value in help; empty for a flag.
     """
@@ -218,7 +218,7 @@ class Keyword:
         """Turn a text of the command line into a value.
 
         Raises:
-            ParameterError: the parameter needs a number, and the text is not one.
+            ParameterError: the parameter needs a number, and the text is no number.
             UsageError: the parameter takes the name of a file, and the text is False or None; the
                 message names the flag to use instead.
         """

@@ -98,7 +98,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
-    """Return the cost of the rows of the run, by the chosen analysis and orders."""
+    """Return the cost of the labels of a run, with the analysis and the RDP orders in `asked`."""
     paper, orders = published(asked["analysis"]), asked["orders"]
     if not isinstance(orders, str):
         tried = check_orders(orders)
@@ -119,7 +119,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
 
 
 def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
-    """Return the pass probability of a run, and which targets and how many rows would pass."""
+    """Return the pass probability of a run, and targets and row counts with which runs may pass."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
@@ -137,7 +137,7 @@ def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
 def _compared(
     request: Request, choice: MechanismChoice, answers: float, few: Few
 ) -> dict[str, Any]:
-    """Return the cost of one mechanism at this expected number of answers."""
+    """Return the cost of one mechanism if the expected number of answers is `answers`."""
     request = request.under(choice)
 
     def build(refusals: int) -> Mechanism:

@@ -1,8 +1,8 @@
-"""Settings of a run, which fix its guarantee; they follow from keywords before any vote is seen.
+"""Settings of a run, chosen from keywords before any vote is seen.
 
-This module also refuses a run or a session that could cost too much, or that would hardly give
-labels. Settings and refusals depend on public numbers only. A refused run or session draws no noise
-and costs nothing.
+The settings determine the guarantee of the run. This module also refuses a run or a session that
+could cost too much, or that would hardly give labels. Settings and refusals depend on public
+numbers only. A refused run or session draws no noise and costs nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def promised(
 ) -> tuple[Request, Settings]:
     """Complete the request of a run, and return it with the settings, before any vote is seen.
 
-    A run with a target gets a release test, unless its worst case is at most the target.
+    A run with a target gets a release test, unless its worst-case ε is at most the target.
 
     Args:
         request: the votes and the mechanism.
@@ -132,9 +132,10 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
 def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
     """Return the target of a run: the target that the user gave, or the rest of a budget.
 
-    A budget gives a target only if the user stated nothing else about cost and queries. Without a
-    target the result is None. If nothing is left of the budget, there is no target, and the budget
-    later refuses the run.
+    The rest of a budget becomes the target only if the user gave no target, no parameter of the
+    mechanism and no keyword in `_SAYS_MORE`, and `analysis` is tight. Without a target the result
+    is None. If nothing is left of the budget, there is no target, and the budget later refuses the
+    run.
     """
     epsilon, budget, choice = asked["target_epsilon"], budget_of(asked), mechanism_of(asked)
     if epsilon is None and budget is not None and record.file is not None:
@@ -168,7 +169,9 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
             )
     analysis, bound = Analysis(asked["analysis"]), Bound(asked["bound"])
     if analysis is not Analysis.TIGHT:
-        raise UsageError(f"`analysis` {analysis} cannot be used with `target_epsilon`")
+        raise UsageError(
+            f"`analysis` {analysis} cannot be used with `target_epsilon`; give `analysis` tight"
+        )
     if asked.get("keep_ledger"):
         raise UsageError(
             "a ledger cannot be used with `target_epsilon`: labels with a release test have an "
@@ -186,7 +189,7 @@ def kind_of(release: ReleaseKind | str | None, *, plain: bool) -> ReleaseKind:
             `sigma_release`; True if none does.
 
     Raises:
-        UsageError: the kind is `target`, for which no sanitized ε is drawn.
+        UsageError: `release` is `target`, for which no sanitized ε is drawn.
     """
     if release is None:
         return ReleaseKind.NONE if plain else ReleaseKind.UPPER
@@ -247,7 +250,9 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     plain = tight and all(asked[name] is None for name in _DRAW)
     kind = kind_of(asked["release"], plain=plain)
     if not tight and request.file.facts.groups:
-        raise UsageError(f"`analysis` {analysis} cannot be used with `groups`")
+        raise UsageError(
+            f"`analysis` {analysis} cannot be used with `groups`; give `analysis` tight"
+        )
     if kind is ReleaseKind.NONE and plain and not ledger:
         return None
     if request.composed is None:
@@ -263,8 +268,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 def refuse_dear(settings: Settings, most: float | None) -> None:
     """Refuse a run or session that could cost more than `max_epsilon`, by default `CEILING`.
 
-    `CEILING` does not limit runs with a seed, runs that publish a sanitized ε, or teachers whose
-    training gives one training record an ε of at most `CEILING`.
+    `CEILING` does not limit a run with a seed, a run that publishes a sanitized ε, or a run whose ε
+    for one training record, computed by `Training.amplified`, is at most `CEILING`.
 
     Args:
         settings: the settings of the run or session.
@@ -290,7 +295,7 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
     if most is None and not exempt and epsilon > CEILING:
         raise CeilingError(
             f"{costs}, and an epsilon above {CEILING:g} protects hardly anybody; {cheaper}. "
-            f"To run it anyway, give `max_epsilon` {named}",
+            f"To start anyway, give `max_epsilon` {named}",
             epsilon=float(named),
         )
 
@@ -317,8 +322,8 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
     Args:
         request: the votes and the mechanism.
         settings: the settings of the run.
-        least: the smallest pass probability with which a run starts, at the most favourable level
-            of agreement; if `least` is 0, every run starts.
+        least: a run starts if its pass probability, at the most favourable level of agreement, is
+            at least `least`. If `least` is 0, every run starts.
 
     Raises:
         UnreachableError: labels pass the release test with a smaller probability than `least`;

@@ -81,13 +81,13 @@ def _inputs(
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
-    """Raise MismatchError if an input, `told`, and `known` have different costs for one run."""
+    """Raise MismatchError if the same run has one cost in `told` and another cost in `known`."""
     for run in told.runs:
         there = known.known(run.id)
         if there is not None and not same_cost(run, there):
             raise MismatchError(
-                f"{name} and the other inputs have different costs for run {run.id}; find the one "
-                "that was changed, and use its original"
+                f"{name} and the other inputs have different costs for run {run.id}; find the "
+                "input that was changed, and give the original of this input"
             )
 
 
@@ -137,7 +137,7 @@ def _runs_of(report: Report, name: str, *, claimed: bool) -> tuple[Run, ...]:
     """Return the runs in a report: all runs that it lists, or its only run if it has no list.
 
     Raises:
-        UsageError: the report has no guarantee, which `claimed` requires; or the report covers
+        UsageError: `claimed` requires a guarantee, and the report has none; or the report covers
             several runs without the cost of each run.
     """
     spent, holds = report.spent, report.claims("all-votes")
@@ -187,8 +187,8 @@ def released(asked: Mapping[str, Any]) -> Released:
     elif asked["release"] not in (None, ReleaseKind.NONE) or asked["again"]:
         raise UsageError(
             "a sanitized epsilon can be drawn only if all inputs are ledgers. First release the "
-            "ledgers alone, and then release the record of this draw together with the other "
-            "inputs"
+            "ledgers alone, which adds the draw to the record of the ledgers. Then release this "
+            "record and the other inputs together"
         )
     place, run = _record_of(inputs, asked, seeded=facts.seeded), None
     if not unverified:
@@ -209,8 +209,8 @@ def released(asked: Mapping[str, Any]) -> Released:
         found = len(earlier(record))
         if found and run is not None and not asked["again"]:
             raise SpentError(
-                f"a sanitized epsilon was already drawn {found} time(s) from these rounds, and "
-                "another draw costs more privacy: publish the first report, or give `again` to "
+                f"a sanitized epsilon was already drawn {found} time(s) from runs in the ledgers, "
+                "and another draw costs more privacy: publish the first report, or give `again` to "
                 "pay for all draws"
             )
 
@@ -230,10 +230,10 @@ def released(asked: Mapping[str, Any]) -> Released:
 def _record_of(
     inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any], *, seeded: bool
 ) -> RecordPlace:
-    """Find the record that the release enters.
+    """Find the record to which a release adds its draw.
 
-    This is the record that the user named, or else a record among the inputs, or else the record of
-    the runs in the ledgers. With `record` False there is no record.
+    The result is the record that the user named, or else a record among the inputs, or else the
+    record of the runs in the ledgers. With `record` False there is no record.
     """
     record, keys = asked["record"], list[str]()
     if record is False:
@@ -292,15 +292,15 @@ def _of_rounds(
     least = facts.cost.least_delta
     if total.delta < least:
         raise ParameterError(
-            f"these costs together need a `delta` of at least {least:.2g}, because floating-point "
-            "noise or an external curve has an error of this size; the ledgers have a delta of "
+            f"the total cost needs a `delta` of at least {least:.2g}, to cover rounding errors of "
+            "the noise and the least delta of every external curve; the ledgers have a delta of "
             f"{total.delta:g}. Give fewer ledgers, or ledgers of runs with a larger `delta`"
         )
     return facts
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
-    """Add earlier draws of a sanitized ε to the facts of a report, and draw a new ε if planned."""
+    """Add earlier draws of a sanitized ε to `facts`; if `facts` plans a draw, draw a new ε."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:

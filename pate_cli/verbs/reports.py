@@ -42,7 +42,8 @@ class RecordCost(Result):
             or None.
         running: (ε, δ) of no run, of the first run, of the first two runs and so on; each (ε, δ) is
             valid even if later runs were chosen after seeing earlier results.
-        reports: one check per report that was given; None if no reports were given.
+        reports: for each given report, a check that the record has the runs of the report; None if
+            no reports were given.
     """
 
     record: str | None
@@ -64,7 +65,7 @@ class RecordCost(Result):
 
     @property
     def holds(self) -> bool:
-        """Return whether the record has every run of all given reports, at the same cost."""
+        """Return whether the record has all runs of all given reports, with the reports' costs."""
         return all(check.outcome == OK for check in self.reports or ())
 
     @property
@@ -171,7 +172,7 @@ def record_cost(asked: Mapping[str, Any]) -> RecordCost:
     """
     record, ensemble, reports = asked["record"], asked["ensemble"], asked["reports"]
     if (record is None) == (ensemble is None):
-        raise UsageError("give either a record, or the `ensemble` that it belongs to")
+        raise UsageError("give either a record, or the `ensemble` of a record")
     name = None
     if not isinstance(record, SpendRecord):
         file = _record_at(record, ensemble)
@@ -244,8 +245,8 @@ def _down(left: float) -> str:
 def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
     """Return an existing record.
 
-    `record` is the file of the record or the file of its votes; or else `ensemble` names the
-    teachers.
+    `record` is the file of the record, or the vote file beside which the record lies. If `record`
+    is None, `ensemble` names the teachers.
     """
     path = told_record(record, ensemble) or Path()
     with named(path):

@@ -80,7 +80,7 @@ class Request:
 
     @property
     def composed(self) -> str | None:
-        """Return the name of the mechanism of this request if it has no RDP cost; else None."""
+        """Return the mechanism's name if the mechanism has no RDP cost; otherwise None."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
@@ -89,8 +89,8 @@ class Request:
         """Return the mechanism; raise UsageError if it has no RDP cost."""
         if not isinstance(self.mechanism, ScoredMechanism):
             raise UsageError(
-                "your request needs a mechanism with RDP costs, but "
-                f"{self.mechanism.name} has none; pate aggregate --dry-run prints its epsilon"
+                f"{self.mechanism.name} has no RDP costs, which are needed here; give another "
+                f"`mechanism`. pate aggregate --dry-run prints the epsilon of {self.mechanism.name}"
             )
         return self.mechanism
 
@@ -126,9 +126,10 @@ class Request:
     def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
         """Return the request with the settings that the user left open, chosen by a public rule.
 
-        The public rule also chooses the number of rows, unless `rows_given` is True; rows of one
-        query stay together. The public rule cannot choose settings for teachers who vote on few
-        queries, so a request with `votes_per_teacher` is returned unchanged.
+        The public rule also chooses the number of rows, unless `rows_given` is True. If a query has
+        several rows, one for each label, a run asks all or none of the rows of a query. The public
+        rule cannot choose settings for teachers who vote on few queries, so a request with
+        `votes_per_teacher` is returned unchanged.
 
         Raises:
             UsageError: the user gave `votes_per_teacher`, but not all settings that the public
@@ -167,7 +168,7 @@ class Request:
 
     @functools.cached_property
     def rows(self) -> AskedRows:
-        """Return the rows that the run asks, to be read by the engine of this request."""
+        """Return the rows that the run asks, which `engine` will read."""
         return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Settings, *beside: Any) -> str:
@@ -228,7 +229,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
 
 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
-    """Raise ParameterError if teachers, classes, prior or groups differ from the mechanism's."""
+    """Raise ParameterError if `mechanism` was built for other votes than the votes of `file`."""
     shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
     if file.facts.groups:
         shape["teachers_per_record"] = max(group.votes_per_record for group in file.facts.groups)
@@ -263,9 +264,11 @@ def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
     if not isinstance(mechanism, Mechanism | MechanismChoice):
         return chosen(mechanism, asked)
     for name in _parameters(asked):
-        raise UsageError(f"the mechanism object already has `{name}`; leave it out")
+        raise UsageError(f"the mechanism object already has `{name}`; leave out `{name}`")
     if asked["teachers_per_record"] not in (1, mechanism.teachers_per_record):
-        raise UsageError("the mechanism object already has `teachers_per_record`; leave it out")
+        raise UsageError(
+            "the mechanism object already has `teachers_per_record`; leave out this keyword"
+        )
     return mechanism
 
 
@@ -318,7 +321,7 @@ def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismC
     if not groups:
         return choice
     if choice.teachers_per_record != 1:
-        raise UsageError("`groups` already have a `teachers_per_record`; leave out the keyword")
+        raise UsageError("with `groups`, leave out `teachers_per_record`: each group has its own")
     return replace(
         choice,
         teachers_per_record=max(group.votes_per_record for group in groups),

@@ -86,10 +86,10 @@ class Ask:
         prior: the public guess; None if there is none.
         id: the id of the query; None if it has none.
         by_teacher: True if a list has one vote per teacher; False if it has one count per class.
-            If `by_teacher` is None, pate looks at the list in `votes`: a list of texts and None has
-            one vote per teacher, and so has every list in a session with `groups` or without a list
-            of classes. A list of numbers has one count per class. A list with numbers and also
-            texts or None is refused.
+            If `by_teacher` is None, a session with `groups` or without a list of classes takes
+            every list as one vote per teacher; any other session looks at the list in `votes`. A
+            list of texts and None has one vote per teacher. A list of numbers has one count per
+            class. A list with numbers and also texts or None is refused.
     """
 
     votes: Votes
@@ -103,7 +103,7 @@ class Ask:
 
 
 class _EnteredError(Exception):
-    """Raised if the record already has this session, for example added by another process."""
+    """Raised if the record already has the session, which another process may have added."""
 
 
 class Session:
@@ -129,7 +129,8 @@ class Session:
 
     Attributes:
         mechanism: the aggregator; public.
-        rule: the rule that ends the session, with the total cost; public.
+        rule: how many queries may be asked until the session ends, and the session's total cost;
+            public.
         answers: how many queries got a label.
         unmatched: all votes that match no name of a class, since the session was opened. SECRET:
             only the person who gives the votes to `ask` may see unmatched votes.
@@ -163,7 +164,7 @@ class Session:
         if settings is None or settings.rule is None:
             raise LedgerError(
                 "the record does not say when this session must stop, so the session cannot "
-                "go on; open one with another `max_queries`"
+                "go on; open a new session with another `max_queries`"
             )
         self._settings, self.rule, self._row = settings, settings.rule, self.asked
 
@@ -180,7 +181,7 @@ class Session:
         )
 
     def __reduce__(self) -> NoReturn:
-        """Raise UsageError: `copy` and `pickle` must not make a second session with this noise."""
+        """Raise UsageError, because a copy of a session would draw the same noise again."""
         raise UsageError(
             "a session cannot be copied or pickled, because the copy would draw the same noise; "
             "open the session again"
@@ -229,13 +230,15 @@ class Session:
                 counts; or one vote per teacher, which is a text, or None for a teacher without a
                 vote.
             prior: a guess of the class, which is public or depends only on earlier answers.
-            id: the id of the query. If this id was asked before, the earlier answer is returned,
-                and nothing is spent.
+            id: the id of the query. If `id` was asked before, the earlier answer is returned, and
+                nothing is spent.
 
         Raises:
             BudgetSpent: the session has ended.
-            VoteError: these cannot be votes of the teachers of this session; nothing is spent.
-            LedgerError: another record took over the session's record, which ends the session.
+            VoteError: `votes` has no valid form, or more votes than the session has teachers;
+                nothing is spent.
+            LedgerError: the session has ended because all runs of its record were added to another
+                record.
             OutputError: the cost cannot be written to disk, so the query is not answered.
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
@@ -247,9 +250,10 @@ class Session:
         The session checks all queries before it answers the first one.
 
         Raises:
-            BudgetSpent: the session ended before the last of these queries. The queries before the
-                end of the session are answered and paid for. Read their labels in `Session.labels`,
-                or, if they have ids, ask only these answered queries again.
+            BudgetSpent: the session ended before it answered all `queries`. The queries before the
+                end of the session are answered and paid for. `Session.labels` has the labels of the
+                answered queries. If the answered queries have ids, you can also ask only the
+                answered queries again.
             VoteError, LedgerError, OutputError: for the reasons that `ask` names.
         """
         found = self.answered(queries)
@@ -259,7 +263,7 @@ class Session:
 
     @brief
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """Return the labels of as many of these queries as the session may still answer.
+        """Return the labels of `queries` in order; stop early if the session ends.
 
         `ask_all` raises `BudgetSpent` if some queries get no answer; this method does not.
         """
@@ -316,7 +320,7 @@ class Session:
         return asked_so_far(self._settings, self._lines)
 
     def _opened(self, asked: Mapping[str, Any]) -> Run:
-        """Return the run of this session in the record; if the record has none, add a new run."""
+        """Return the run of this session in the record; if this run is not there yet, add it."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
         most_votes = asked["votes_per_teacher"]
         mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
@@ -376,8 +380,8 @@ class Session:
             if not set(place.disjoint_from) <= set(run.disjoint_from):
                 raise UsageError(
                     "this session was opened with `disjoint_from` "
-                    f"{' and '.join(run.disjoint_from) or 'none'}, which cannot change; leave out "
-                    "all other names"
+                    f"{' and '.join(run.disjoint_from) or 'none'}, which cannot change; leave all "
+                    "other names out of `disjoint_from`"
                 )
             self._learn(file.asked(run))
             return run
@@ -401,7 +405,7 @@ class Session:
             yield
 
     def _refuse_twin(self, name: Id, fresh: Mapping[Any, Any]) -> None:
-        """Raise ParameterError if saved labels cannot store an id, or tell it from another id."""
+        """Raise ParameterError if saved labels cannot store an id, or would confuse two ids."""
         if name is None:
             return
         other: Id
@@ -442,7 +446,7 @@ class Session:
         return ballot.with_guess(line["prior"], weight), line
 
     def _drawn(self, ballots: Sequence[Ballot]) -> list[Answer]:
-        """Return the answers to as many of these queries as the rule allows, from the first on."""
+        """Return the answers to ballots in order; stop early if `self.rule` ends the session."""
         drawn: list[Answer] = []
         while waiting := ballots[len(drawn) :]:
             answers = self.answers + sum(label is not None for label in drawn)

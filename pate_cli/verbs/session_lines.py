@@ -68,7 +68,7 @@ def _ask(query: Ask | VoteError) -> Ask:
 
 
 def _line(name: Any, **said: Any) -> str:
-    """Return an answer as a line, with the id of its query if that is a text or a number."""
+    """Return an answer as a line, with the id of its query if the id is a text or a number."""
     named = {"id": name} if isinstance(name, str | int) else {}
     return json.dumps(named | said) + "\n"
 

@@ -162,7 +162,7 @@ def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """Return made-up votes by a recipe, and the numbers in this recipe."""
+    """Return the made-up votes that `synthetic` describes, and the numbers in `synthetic`."""
     counts, guesses, recipe = from_recipe(asked["synthetic"])
     shared = asked["teachers_per_record"]
     teachers = int(recipe["teachers"])

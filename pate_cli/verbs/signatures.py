@@ -1,4 +1,4 @@
-"""The signatures and docstrings of the library's verbs.
+"""The signatures and docstrings of the public functions, which are called verbs here.
 
 A verb first checks its arguments (the code for this is in `door.py`), and then calls the function
 that does the work. The decorator `verb` names the function that does the work, which is imported
@@ -115,9 +115,9 @@ def aggregate(
     `quote` takes the arguments of `aggregate`, and returns the largest possible cost before you
     run. `votes` may be a file, an array, a table, a data frame, or the result of `open_votes`.
     Before the run draws noise, pate writes the run to the record of these teachers. If the run
-    fails after this, its full cost stays in the record (unless the votes were not valid). With
-    several `workers`, importing your main module must have no effect. A `checkpoint` is deleted at
-    the end of the run, so save labels that you only have in memory.
+    fails when it is already in the record, its full cost stays there (unless the votes were not
+    valid). With several `workers`, importing your main module must have no effect. A `checkpoint`
+    is deleted at the end of the run, so save labels that you only have in memory.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -138,8 +138,8 @@ def aggregate(
 def quote(**asked: Any) -> Quote:
     """Return the largest possible cost of a run of `aggregate`, and spend nothing.
 
-    Use it before a run. `quote` takes the arguments of `aggregate`, and reads every row of the
-    votes. `quote` refuses every mistake that `aggregate` would refuse before it draws noise.
+    Use `quote` before a run. `quote` takes the arguments of `aggregate`, and reads every row of the
+    votes. `quote` refuses every mistake that `aggregate` would refuse before drawing noise.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
         <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
@@ -189,7 +189,8 @@ def cost(
     """Return the cost of labels from these votes for each mechanism step, order and query. SECRET.
 
     The result is secret because it depends on the votes. With `target_epsilon`, the result also has
-    the probability that `aggregate` passes its release test, on the rows that it would ask.
+    the probability that `aggregate` passes its release test, computed for the queries that
+    `aggregate` would ask.
 
         >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
         <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
@@ -205,8 +206,8 @@ def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
     All mechanisms are compared at the expected number of answers of the mechanism that you name.
-    If you give a parameter that several mechanisms have, all of them use your value. All other
-    parameters have their defaults.
+    If you give a parameter that several mechanisms have, all of them use your value.
+    Parameters of mechanisms that you do not give have default values.
 
         >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
         <Compared: 5 mechanisms at 172.2 expected answers; SECRET>
@@ -251,7 +252,7 @@ def smooth_sensitivity(
     workers: Count = 1,
     engine: str = "local",
 ) -> Sensitivity:
-    """Return the smooth sensitivity of the cost of these votes. SECRET.
+    """Return the smooth sensitivity of the RDP cost of labels from these votes. SECRET.
 
     Smooth sensitivity is an upper bound on how much one training record could change the RDP cost
     of the labels. Give the `order` and the `beta` of the sanitized ε that you want. With `analysis`
@@ -293,7 +294,7 @@ def plan(
 
     Give two of `teachers`, `target_epsilon` and `answers`, and the plan finds the third number. If
     you give `teachers`, `target_epsilon` and `answers`, the plan says whether the three numbers are
-    compatible. The plan reads no votes. It uses made-up votes, for several probabilities that a
+    compatible. The plan reads no votes. `plan` makes up votes for several probabilities that a
     teacher is right (`agreement`). With `votes_per_teacher`, the plan says how often labels are
     right if each teacher votes on few queries.
 
@@ -384,7 +385,7 @@ def release(
     If you only give ledgers, the report has the worst-case cost of all runs in the ledgers
     together. With `release` upper, the report also has a sanitized ε, which depends on the votes
     and has noise added. (`aggregate` with `keep_ledger` makes a ledger.) If you also give reports
-    or records, the report has the total of all runs in the inputs.
+    or records, the report has one epsilon for all runs in the inputs together.
 
         >>> votes = "sample_votes/demo.parquet"
         >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
@@ -395,14 +396,14 @@ def release(
     The release and all runs of the inputs enter one record. If you name no record, pate uses a
     record among the inputs, or else the record to which the runs in the ledgers were written. If
     the record of a ledger is unknown, pate makes a new record beside the ledger. If there are
-    several records, the record that you name, or else the first record, takes over the runs of the
-    other records. A record whose runs were taken over accepts no more runs. With `record` False,
-    or if the ledgers are in memory and name no record, earlier draws of a sanitized ε from the
-    ledgers are unknown, so the report has no guarantee.
+    several records, pate adds all their runs to the record that you name, or else to the first
+    record. Every other record then accepts no more runs. With `record` False, or if the ledgers are
+    in memory and name no record, pate does not know whether a sanitized ε was drawn from the
+    ledgers before, so the report has no guarantee.
 
     Raises:
-        ParameterError: the delta of the ledgers is too small. It must be at least the total error
-            of the floating-point noise in all runs.
+        ParameterError: the delta of the ledgers is less than the total error of the floating-point
+            noise in all runs, plus the least delta of every external curve.
         SpentError: a sanitized ε was already drawn from one of the runs in the ledgers, and `again`
             is False.
         UnreachableError: all runs together cost more than the `budget`.
@@ -461,7 +462,7 @@ def spent(
 ) -> RecordCost:
     """Return all runs on the votes of some teachers, and their total cost. Public.
 
-    Use it to see what was published so far, and how much of a budget is left.
+    Use `spent` to see what was published so far, and how much of a budget is left.
 
         >>> given = {"layout": "counts", "record": "account.spent.json"}
         >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
@@ -486,9 +487,9 @@ def verify(
 ) -> Verification:
     """Check a report: its schema, its numbers, and the hash of its labels.
 
-    Use it on a report that you received, or before you publish a report. `verify` needs neither
-    votes nor ledger. From the settings in the report, `verify` computes again every number that
-    does not depend on votes.
+    Use `verify` on a report that you received, or before you publish a report. `verify` needs
+    neither votes nor ledger. From the settings in the report, `verify` computes again every number
+    that does not depend on votes.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
         >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
@@ -510,9 +511,10 @@ def explain(
 ) -> Explanation:
     """Explain in plain sentences what a report guarantees, to whom, and under which conditions.
 
-    Use it before you publish a report, or to understand a report of somebody else. `explain` first
-    computes every number of the report again. If a number or sentence is false, the explanation
-    only says so, and its `failed` names the checks that failed.
+    Use `explain` before you publish a report, or to understand a report of somebody else. `explain`
+    first computes every number of the report again. If a number or a sentence of the report is
+    false, the explanation only says so, and the explanation's attribute `failed` names the checks
+    that failed.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
         >>> [section.title for section in pate.explain(done.report).sections][:3]

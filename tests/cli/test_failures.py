@@ -104,7 +104,8 @@ def test_a_closed_stream(closed, words, code, command, votes, leftovers):
     result = subprocess.run(line, check=False, capture_output=True)
     assert result.returncode == code
     if not words:  # noticed before anything is spent
-        assert result.stderr == b"pate: cannot write standard output: it is closed\n"
+        said = b"pate: cannot write standard output: it is closed; connect a pipe or a file\n"
+        assert result.stderr == said
     assert leftovers() == ([] if code else ["labels.csv", "report.json"])
 
 

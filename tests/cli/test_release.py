@@ -50,8 +50,8 @@ def draws_in(path):
 
 
 AGAIN = (
-    "a sanitized epsilon was already drawn {} time(s) from these rounds, and another draw costs "
-    "more privacy: publish the first report, or give --again to pay for all draws"
+    "a sanitized epsilon was already drawn {} time(s) from runs in the ledgers, and another draw "
+    "costs more privacy: publish the first report, or give --again to pay for all draws"
 )
 
 

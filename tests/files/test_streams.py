@@ -78,7 +78,8 @@ def test_a_socket_is_refused(tmp_path, monkeypatch, fails):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("s")
         assert unreserved(fails, "s", force=True) == (
-            "cannot write s: it is neither a file, a pipe nor a terminal"
+            "cannot write s: it is neither a file, a pipe nor a terminal; give the output another "
+            "name"
         )
 
 

@@ -4,7 +4,7 @@ The test of max_j n_j and the argmax use the same votes: votes that reduce the g
 also reduce the count that is tested. If the test and the argmax were charged separately, a query
 would cost as if its votes were costly for the test *and* for the argmax. This module bounds the
 cost of the test and the argmax together, for the same votes; test and argmax are then called
-*tied*. The proof is in THEORY.md, section 4.7.
+*tied*. The proof is in THEORY.md, section 6.7.
 
 **One query and one ordered pair of classes.** Let a vote move from class a to class b. Let x = n_a,
 y = n_b, let r be the largest count of the other classes, and C their largest noisy count. The
@@ -27,11 +27,11 @@ classes have lost at most l votes and gained at most g votes. Let
 The maximum in u_d is over all l, g with max(l, g) = d and over all pairs (v, v') of largest counts
 that are possible before and after the move. A pair (v, v') is possible if f has F + i votes, o has
 between n_o − l and n_o + g votes, and the largest count of all other classes is between r − l and
-r + g. Then u_0 bounds the RDP cost of the query if a vote moves from a to b. For neighbours n and
-n', u_d computed for n' is at most u_{d+1} computed for n. This is true if u_d is computed with f =
-a, and if it is computed with f = b. So it is also true for the smaller of these two values of u_d.
-If f were always the class with more votes, it might not be true, because in n and n' different
-classes of the pair may have more votes.
+r + g. The bound u_0 is an upper bound on the RDP cost of the query if a vote moves from a to b. For
+neighbours n and n', u_d computed for n' is at most u_{d+1} computed for n. The inequality u_d(n') ≤
+u_{d+1}(n) holds with f = a and with f = b, and so for the smaller of the bounds with f = a and f =
+b. If f were always the class with more votes, the inequality might not hold, because in n and n'
+different classes of the pair may have more votes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Test:
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
         """Return a bound on the results of `at` for v = low, …, high.
 
-        The bound is 0 if no such v is between 0 and τ.
+        The bound is 0 if none of the counts low, …, high is between 0 and τ.
         """
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
@@ -285,7 +285,8 @@ class _Spread:
         """Return the means over C of S_{l,g} for l = `losses` and each g = 0, 1, …, [sides, g].
 
         The docstring of the module defines S_{l,g}. The count of f changes by l − g votes, so the
-        code reads the table of S_{l,g} at a gap and a place that are l − g votes larger.
+        code reads the table of S_{l,g} at a gap and a place that are l − g votes larger than the
+        gap and the place of the pair.
         """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
@@ -310,9 +311,10 @@ class _Spread:
     def _collect(self, out: Floats, moved: int) -> None:
         """Write the means E_C S_{l,g} to `out` for each table of S_{l,g} in the buffer.
 
-        The buffer has one table for each of several g in a row. The code reads the first table at a
-        gap and a place that are `moved` votes larger than those of the pair. In each later table
-        they are one vote smaller than in the table before.
+        The buffer has one table for each of several consecutive g. The code reads the first table
+        at a gap and a place that are `moved` votes larger than the gap and the place of the pair.
+        The code reads each later table at a gap and a place that are one vote smaller than in the
+        table before.
         """
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
@@ -335,7 +337,10 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Reach:
-    """Bounds on the counts of all classes except f, given the count of f, [sides, g]."""
+    """The count of f, and bounds on all other counts, for each side of `_Sides` and each g.
+
+    The docstring of the module defines f and g. All arrays are [sides, g].
+    """
 
     own: Ints
     other_low: Ints
@@ -359,7 +364,7 @@ class _Reach:
         )
 
     def giving(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest E_q[(p/q)^λ] − 1 if a vote moves from class f to o, [sides, g]."""
+        """Return, for each side and g, the largest E_q[(p/q)^λ] − 1 if a vote moves from f to o."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         # v is the count of f, and v' = v − 1, if all other counts can be small enough.
@@ -378,7 +383,7 @@ class _Reach:
         return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest E_q[(p/q)^λ] − 1 if a vote moves from class o to f, [sides, g]."""
+        """Return, for each side and g, the largest E_q[(p/q)^λ] − 1 if a vote moves from o to f."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         most = (self.other_low <= own) & (self.rest_low <= own)
@@ -395,7 +400,7 @@ class _Reach:
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest E_q[(p/q)^λ] − 1 if class f gains or loses one vote, [sides, g].
+        """Return, for each side and g, the largest E_q[(p/q)^λ] − 1 if f gains or loses a vote.
 
         A vote is only added or withdrawn, so only the count of f changes, and all classes except f
         are treated alike.
@@ -442,7 +447,7 @@ class _TiedQuery:
     progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
-        """Return moments minus 1 of the argmax, raised by numerical errors, at most `enough`."""
+        """Return moments minus 1 of the argmax, plus bounds on their errors, at most `enough`."""
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
@@ -494,7 +499,7 @@ class _TiedQuery:
         return found
 
     def _kinds(self, sides: _Sides, share: float) -> tuple[Floats, Floats]:
-        """Return the largest E_q[(p/q)^λ] − 1 if f loses a vote, and the largest if f gains one."""
+        """Return the largest E_q[(p/q)^λ] − 1, first if f loses a vote, then if f gains a vote."""
         stopped = threading.Event()
         part = share / (2 * self.distances)
         of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
@@ -511,7 +516,10 @@ class _TiedQuery:
     def _of_kind(
         self, sides: _Sides, gives: bool, *, share: float, stopped: threading.Event
     ) -> Floats:
-        """Return the largest E_q[(p/q)^λ] − 1 if f loses or gains a vote, [sides, distances]."""
+        """Return, for each side and distance, the largest E_q[(p/q)^λ] − 1.
+
+        With `gives` class f loses a vote; otherwise class f gains a vote.
+        """
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
@@ -582,8 +590,9 @@ def tied_rdp(
     """Return the RDP cost of a Confident-GNMax query at the worst votes within distance d.
 
     The cost is that of the threshold test and the answer together. Let n' be a neighbour of n, with
-    one vote moved, added or withdrawn. Then the result for n at d = 0 bounds D_λ(M(n) ‖ M(n')), and
-    the result for n' at d is at most the result for n at d + 1.
+    one vote moved, added or withdrawn. The result for n at distance 0 is at least D_λ(M(n) ‖
+    M(n')). For neighbours n and n', the result for n' at distance d is at most the result for n at
+    distance d + 1.
 
     Args:
         counts: integer histograms [rows, classes] of at most τ votes each, with at least 3 classes
@@ -648,7 +657,7 @@ def tied_rdp(
 
 
 def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
-    """Return the cases of `touched` whose bound exceeds what was found for their row.
+    """Return the cases of `touched` whose bound exceeds the largest moment found for their row.
 
     `bound` has an upper bound on the moment of each case, and `found` the largest moment found so
     far in each row; a case is returned if its bound is larger at any distance.

@@ -6,21 +6,22 @@ N(μ, 1)) with μ = √2/σ, and there is a function κ(x) = Pr[the outcome is n
 Pr[M(n) ≠ i*].
 
 **Bound** (THEORY.md, section 5). The moment e^{(λ−1)D_λ} between M(n) and M(n') is the sum of a^λ
-b^{1−λ} over all outcomes, where an outcome has probability a for n and b for n'. a^λ b^{1−λ} is
-jointly convex and homogeneous in (a, b). So in this sum, the terms of all outcomes except i* are
-together at most ∫ κ φ^λ φ_μ^{1−λ}. The term of i* is (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ φ_μ. Let B(κ)
-be the integral plus the term of i*. B is convex in κ. So a κ that maximises B also maximises the
-linear approximation of B at this κ. The linear approximation is largest if κ is 1 outside of an
-interval and 0 inside. So the worst κ is the indicator of two tails with probabilities q1 + q2 = q.
-With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
+b^{1−λ} over all outcomes, where an outcome has probability a for n and b for n'. The function a^λ
+b^{1−λ} is jointly convex and homogeneous in (a, b). So in the moment, the terms of all outcomes
+except i* are together at most ∫ κ φ^λ φ_μ^{1−λ}. The term of i* is (1−q)^λ (1−Q)^{1−λ} with Q = ∫ κ
+φ_μ. So the moment is at most B(κ) = (1−q)^λ (1−Q)^{1−λ} + ∫ κ φ^λ φ_μ^{1−λ}, which is convex in κ.
+If B is largest at κ0 among all κ with E κ = q, then the linear approximation of B at κ0 is largest
+at κ0, too. The linear approximation of B is largest if κ is 1 outside of an interval and 0 inside.
+So B is largest if κ is the indicator of two tails with probabilities q1 + q2 = q. With z_k =
+Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
 
   forward  J = max_{q1} (1−q)^λ (1−Q)^{−c} + e^E [Φ(z1 + cμ) + Φ(z2 − cμ)],
   reverse  J = max_{q1} (1−Q)^λ (1−q)^{−c} + e^E [Φ(z1 − λμ) + Φ(z2 + λμ)],
   Q = Φ(z1 − μ) + Φ(z2 + μ),     F = min(log J / c, λ/σ²).
 
 The bound F replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Learning with
-PATE" (ICLR 2018). F needs none of the conditions of Theorem 6, and on real votes F is about 2.4
-times smaller than the bound of Theorem 6.
+PATE" (ICLR 2018). The bound F needs none of the conditions of the paper's Theorem 6. On real votes
+F is about 2.4 times smaller than the bound of the paper's Theorem 6.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class _Split:
 
     @classmethod
     def on_nodes(cls, z: Floats, log_q: Floats, mu: float) -> _Split:
-        """Split the probability q of every score at all nodes of the grid, [scores, nodes]."""
+        """Split the probability q of every score for each share in `_SHARES`, [scores, shares]."""
         z1 = ndtri_exp(log_q[:, None] + log_expit(_SHARES))
         return cls.of(z[:, None], z1, z1[:, ::-1], mu)
 
@@ -139,11 +140,11 @@ class _Split:
 def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
     """Return J − 1 for given splits of q, rounded up; +inf if float64 overflows.
 
-    For one split, J is the expression of the module before the maximum over q1. The code computes
+    For one split, J is the expression after max_{q1} in the module's docstring. The code computes
     the term of the plurality in J, minus 1, with expm1, and then adds the terms of the two tails,
-    which are positive. This gives J − 1 a small relative error even if q is as small as float64
-    allows. A bound on the rounding error is added. Most steps write over their input, because
-    allocating new memory would double the time.
+    which are positive. With expm1, J − 1 has a small relative error even if q is as small as
+    float64 allows. The result includes a bound on its rounding error. Most steps write over their
+    input, because allocating new memory would double the time.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
@@ -173,10 +174,12 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 def _maximise(
     z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int, larger: bool
 ) -> Floats:
-    """Return the largest J − 1 over all splits of q into two tails, [directions, orders, scores].
+    """Return the largest J − 1 over all splits of q into two tails.
 
-    `on_nodes` has a split of q for each score and each share in `_SHARES`. With `larger`, only the
-    larger of the forward and the reverse result is needed, and the smaller one may be too low.
+    J is the bound on the moment e^{(λ−1)D_λ} in the module's docstring. The result is [directions,
+    orders, scores]. `on_nodes` has a split of q for each score and each share in `_SHARES`. With
+    `larger`, only the larger of the forward and the reverse result is needed, and the smaller one
+    may be too low.
     """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))
@@ -222,10 +225,10 @@ def _climbed(
     """Search a local maximum of each of many functions, and return the largest values found.
 
     For each function, the search keeps three points that enclose the local maximum, and next
-    evaluates the function at the vertex of the parabola through the three points. If this vertex is
-    too far from the previous vertex, golden section cuts the longer of the two intervals between
-    the three points instead (Chandrupatla, An efficient quadratic fit-sectioning algorithm for
-    minimization without derivatives, 1998).
+    evaluates the function at the vertex of the parabola through the three points. If the vertex of
+    the parabola is too far from the vertex of the previous parabola, golden section cuts the longer
+    of the two intervals between the three points instead (Chandrupatla, An efficient quadratic
+    fit-sectioning algorithm for minimization without derivatives, 1998).
 
     Args:
         at: evaluates the functions with the given indices at the given points.

@@ -13,26 +13,28 @@ plurality of n, κ = Σ_{i ≠ i*} κ_i, q = Σ κ p = Pr[M(n) ≠ i*] and Q = �
 
 **The bound on the divergence, in the forward direction.** The function a^λ b^{1−λ} of two positive
 numbers is jointly convex and homogeneous in (a, b), so P_i^λ Q_i^{1−λ} ≤ Σ_x κ_i(x) p(x)^λ
-q'(x)^{1−λ} for every class i. If this inequality is added up over all classes except i*, the result
-is
+q'(x)^{1−λ} for every class i. So the sum of P_i^λ Q_i^{1−λ} over all classes, in which the term of
+i* is (1−q)^λ (1−Q)^{1−λ}, is bounded by
 
   Σ_i P_i^λ Q_i^{1−λ} ≤ J(κ) = (1−q)^λ (1−Q)^{1−λ} + Σ_x κ(x) p(x)^λ q'(x)^{1−λ}.
 
-Now fix q, and let J be largest over all κ(0) and κ(1) in [0, 1] with Σ κ p = q. These pairs (κ(0),
-κ(1)) form a line segment. The term (1−q)^λ (1−Q)^{1−λ} is convex in Q, and Q is linear in κ, so J
-is convex in κ. So the maximum of J over the segment is at one of its two ends. At each end, κ is as
-large as possible at one outcome x of randomised response, x = 0 or x = 1. Let a = p(x) be the
-probability of this outcome, P0 or P1, and let b = 1 − a be the probability of the other outcome.
-(Here b is not the scale of the noise.) Then κ is k_a = min(1, q/a) at the outcome with probability
-a, and k_b = (q − k_a a)/b at the other outcome. In the two directions J is
+Now fix q, and maximise J(κ) over all κ(0) and κ(1) in [0, 1] with Σ κ p = q. The pairs (κ(0), κ(1))
+with Σ κ p = q form a line segment. The term (1−q)^λ (1−Q)^{1−λ} is convex in Q, and Q is linear in
+κ, so J is convex in κ. So the maximum of J over the segment is at one of its two ends. At each end
+of the segment, κ is as large as possible at one outcome x of randomised response, x = 0 or x = 1.
+Let a = p(x), which is P0 or P1, be the probability of the outcome x at which κ is as large as
+possible, and let b = 1 − a be the probability of the other outcome. (Here b is not the scale of the
+noise.) Then κ is k_a = min(1, q/a) at the outcome with probability a, and k_b = (q − k_a a)/b at
+the other outcome. In the two directions J is
 
   forward  J = (1−q)^λ (1−Q)^{1−λ} + k_a a^λ b^{1−λ} + k_b b^λ a^{1−λ},   Q = k_a b + k_b a,
   reverse  J = (1−Q)^λ (1−q)^{1−λ} + k_a b^λ a^{1−λ} + k_b a^λ b^{1−λ},
 
 The proof for the reverse direction is the same, because (1−Q)^λ (1−q)^{1−λ} is also convex in Q.
-The bound on the cost is F(q) = log(max J)/(λ−1). Each J is the sum Σ P^λ Q^{1−λ} of two
-distributions on three outcomes. So *some* ε0-DP mechanism with three outcomes has exactly the cost
-F(q), and the code computes the Rényi divergence of this mechanism.
+The bound on the cost is F(q) = log(max J)/(λ−1). In each direction and at each end of the segment,
+J is the sum Σ P^λ Q^{1−λ} of two distributions on three outcomes. So *some* ε0-DP mechanism with
+three outcomes has exactly the cost F(q), and the code computes the Rényi divergence of this
+mechanism.
 
 F is non-decreasing in q, by the following proof. Let κ be a pair with Σ κ p = q, and let q < r ≤ 1.
 Then there is a pair κ' ≥ κ with Σ κ' p = r. Let w = 1 − κ and w' = 1 − κ'. a^λ b^{1−λ} is
@@ -42,8 +44,9 @@ bound r ≥ q is known, F(r) is still an upper bound on the cost. And F(q) ≤ F
 randomised response, which is the worst ε0-DP mechanism.
 
 F replaces Theorem 3 of "Semi-supervised Knowledge Transfer" (ICLR 2017), which only bounds the
-forward direction. In the reverse direction the cost of LNMax exceeds the bound of Theorem 3. At b =
-0.3 the cost is 467 times this bound, and the ratio grows without limit as b falls.
+forward direction. In the reverse direction the cost of LNMax exceeds the bound of that paper's
+Theorem 3. At b = 0.3 the cost of LNMax is 467 times the bound of Theorem 3, and the ratio grows
+without limit as b falls.
 
 **The largest cost within a cell** (`cell_bounds`). The supremum of the cost over all votes is
 searched on cells. A cell is an interval of gaps (two classes) or a square of pairs (x, y)
@@ -55,37 +58,38 @@ the excess moment J − 1 at z is
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
 In a square the noise on both coordinates of z is Laplace noise of scale 1. With two classes the
-noise on the gap is the difference of two such draws. In both cases every g_i is concave (THEORY.md,
-9.4). Each first partial derivative of g_i is between −1 and 1 and has the same sign everywhere.
-Each second derivative of g_i along one axis is in [−2, 0], and mixed second derivatives of g_i are
-in [−2, 2]. Third derivatives of g_i are at most 8 in size, except that in a square second
-derivatives of g_i jump where a coordinate of z is 0. Hence |r_i| ≤ |δ|₁, and each partial
-derivative of r_i is at most min(2|δ|₁, 1) in size.
+noise on the gap is the difference of two draws of Laplace noise of scale 1. Every g_i is concave,
+both in a square and with two classes (THEORY.md, 9.4). Each first partial derivative of g_i is
+between −1 and 1 and has the same sign everywhere. Each second derivative of g_i along one axis is
+in [−2, 0], and mixed second derivatives of g_i are in [−2, 2]. Third derivatives of g_i are at most
+8 in size, except that in a square second derivatives of g_i jump where a coordinate of z is 0.
+Hence |r_i| ≤ |δ|₁, and each partial derivative of r_i is at most min(2|δ|₁, 1) in size.
 
-Let z0 be the centre of the cell, n the number of axes, and h half of the side of the cell. Let d be
-the step from z0 to a point of the cell, and let B = 2n²h². Let B' = min(8n²h²|δ|₁, B) with two
-classes, and also in a square in which no coordinate changes its sign, neither within the square nor
-on the way from z to z + δ. Otherwise let B' = B. g' and r' are derivatives by θ at the point z0 +
-θd, and χ' is the derivative by r. Then in the whole cell
+Let z0 be the centre of a cell, n the number of its axes, and h half of its side. Let d be the step
+from z0 to a point of the cell, and let B = 2n²h². Let B' = min(8n²h²|δ|₁, B) with two classes, and
+also in a square in which no coordinate changes its sign, neither within the square nor on the way
+from z to z + δ. In all other squares let B' = B. Let g' and r' be the derivatives of g_i and r_i by
+θ at the point z0 + θd, and let χ' be the derivative of χ by r. Then in the whole cell
 
   P_i ≤ P_i(z0) e^{h|∇g_i(z0)|₁},   |g'| ≤ G = min(h|∇g_i(z0)|₁ + B, nh),   g'' ≤ 0,   |r''| ≤ B',
   |r'| ≤ R = min(h|∇r_i(z0)|₁ + B', nh·min(2|δ|₁, 1)),   and r_i moves by at most R,
 
-and f is at most the smallest of the following three bounds. In the first two, P_i, χ, |χ'| and χ''
-stand for upper bounds on them in the whole cell:
+and f is at most the smallest of the following three bounds. In the first two of the three bounds on
+f, each of P_i, χ, |χ'| and χ'' stands for an upper bound on its values in the whole cell:
 
   Σ P_i χ,   f(z0) + h|∇f(z0)|₁ + ½ Σ P_i [χG² + 2|χ'|GR + χ''R² + B'|χ'|],
   max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cB'/2) − 1,   h_i = g_i + c r_i.
 
-The sum in the third bound is convex in d, so it is largest at a corner of the cell.
+The sum of exponentials in the third bound on f is convex in d, so it is largest at a corner of the
+cell.
 
 **Two classes** (`laplace_two_class_rdp`): the output is one biased coin, and the cost is exact. Let
 g = (n_1 − n_2)/b ≥ 0 be the gap. The smaller count wins with probability q(g) = (2 + g)/(4 e^g),
 which is the tail of the difference of two Laplace draws. A moved vote shifts the gap g by ε0 = 2/b,
-and an added or removed vote shifts the gap by ε0/2. A Bernoulli divergence is convex in the
-probability of the neighbour, in either direction, so the worst neighbour has g + ε0 or g − ε0. The
-divergence from the worst neighbour may rise as the gap grows from 0. So that the cost of a larger
-gap is never larger, the code uses
+and an added or removed vote shifts the gap by ε0/2. The moment e^{(λ−1)D_λ} between the
+coins of two neighbours is, in either direction, convex in the probability of either coin. So the
+worst neighbour has the gap g + ε0 or g − ε0. The divergence from the worst neighbour may rise as
+the gap grows from 0. So that the cost of a larger gap is never larger, the code uses
 
   F(g) = sup over u ≥ g of max(W(u), W(u − ε0)),
 
@@ -93,13 +97,14 @@ where W(u) is the larger of the two Rényi divergences, forward and reverse, bet
 gap u and the output at gap u + ε0. Let u* ≥ −ε0/2 be the gap at which W(u) is largest. Then F(g) =
 W(u*) for g up to u* + ε0, and F(g) = W(g − ε0) for larger g.
 
-If the two classes are exchanged, the pair of gaps (u, u + ε0) becomes (−u, −u − ε0). This is the
-pair of gaps that begins at −u − ε0, with forward and reverse exchanged. So W(u*) is also the
-supremum, over all real gaps u, of the divergence in the forward direction alone. To prove an upper
-bound on W(u*), the code divides the interval −ε0 − G ≤ u ≤ G of gaps into cells, and bounds the
-divergence in each cell. If u is outside this interval, the smaller count wins with probability at
-most q = q(G), and the excess moment is at most q χ(ε0) + χ(d). Here d = q(1 − e^{−ε0})/(1 − q), and
-χ is the larger of χ(r) and χ(−r). That W decreases for u > u* was observed, but is not proven.
+If the two classes are exchanged, the pair of gaps (u, u + ε0) becomes (−u, −u − ε0). The pair (−u,
+−u − ε0) is the pair (v, v + ε0) with v = −u − ε0, in the opposite order, which exchanges forward
+and reverse. So W(u*) is also the supremum, over all real gaps u, of the divergence in the forward
+direction alone. To prove an upper bound on W(u*), the code divides the interval −ε0 − G ≤ u ≤ G of
+gaps into cells, and bounds the divergence in each cell. If u is outside the interval −ε0 − G ≤ u ≤
+G, the smaller count wins with probability at most q = q(G), and the excess moment is at most q
+χ(ε0) + χ(d) with d = q(1 − e^{−ε0})/(1 − q), where χ stands for the larger of χ(r) and χ(−r). That
+W decreases for u > u* was observed, but is not proven.
 """
 
 from __future__ import annotations
@@ -155,11 +160,11 @@ def randomised_response_rdp(*, epsilon: float, orders: ArrayLike) -> Floats:
 def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
     """Return log probabilities of the outcomes of the mechanism whose cost is exactly F(q).
 
-    This mechanism has three outcomes (see the module's docstring). The first result is the logs of
-    their probabilities 1 − q, k_a a and k_b b at the given votes. The second result is the logs of
-    1 − Q, k_a b and k_b a, their probabilities at a neighbour. Each is [3, *score.shape].
-    `log_odds` is log a/b, which is ε0 or −ε0. Let r = b/a. If q < a, then k_b = 0 and Q = q r.
-    Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
+    This mechanism has three outcomes (see the module's docstring). The first result has the logs of
+    the probabilities 1 − q, k_a a and k_b b of the outcomes at the given votes. The second result
+    has the logs of the probabilities 1 − Q, k_a b and k_b a of the outcomes at a neighbour. Each
+    result is [3, *score.shape]. `log_odds` is log a/b, which is ε0 or −ε0. Let r = b/a. If q < a,
+    then k_b = 0 and Q = q r. Otherwise k_a = 1 and 1 − Q = (1 − q)/r.
     """
     log_q = np.where(score <= 0.0, score - LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
     log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - LOG_2)
@@ -269,9 +274,9 @@ def cell_bounds(
         shift: |δ|₁.
         half: h, half of the side of each cell.
         order: λ > 1, one number or one per cell.
-        smooth: true for cells with two classes; for a square, true if no coordinate of its points
-            changes its sign, neither within the square nor on the way to the square moved by δ,
-            [cells].
+        smooth: [cells], true for every cell with two classes. For a square, true if x has the same
+            sign at all points of the square and at all points that the square passes while it moves
+            by δ, and the same holds for y.
 
     Returns:
         (value, bound), each [cells]. The bound also holds if the log probabilities and their
@@ -343,7 +348,7 @@ def gap_of_score(score: ArrayLike) -> Floats:
 def _sides(gap: Floats) -> tuple[Floats, Floats]:
     """Return log probabilities that the class which is behind by `gap` wins and loses.
 
-    If the gap is negative, this class is ahead.
+    If `gap` is negative, the class which is "behind" is ahead by −`gap`.
     """
     rare = two_class_log_q(np.abs(gap))
     likely = np.log1p(-np.exp(rare))
@@ -353,8 +358,8 @@ def _sides(gap: Floats) -> tuple[Floats, Floats]:
 def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floats:
     """Return W(g), the RDP cost with two classes if one vote turns the gap g into g + shift.
 
-    W(g) is the larger of the two Rényi divergences, forward and reverse, between the outputs at
-    these two gaps.
+    W(g) is the larger of the two Rényi divergences, forward and reverse, between the output at gap
+    g and the output at gap g + shift.
 
     Args:
         gap: real gaps g in units of b, any shape.
@@ -387,7 +392,8 @@ def _coin(gap: Floats) -> tuple[Floats, Floats]:
     """Return log probabilities of the two classes at each gap, and their derivatives by the gap.
 
     The first result is [2, cells]: the log probabilities that the class which is behind by `gap`
-    wins and loses. The second result is their derivatives, [2, 1, cells].
+    wins and loses. The second result is [2, 1, cells]: the derivatives of both log probabilities by
+    the gap.
     """
     logs = np.stack(_sides(gap))
     density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * LOG_2
@@ -460,7 +466,7 @@ def laplace_two_class_rdp(
     Returns:
         [orders, *score.shape] in nats, at most ε0 = 2/b, and non-decreasing in the score. Let u* be
         the gap at which `laplace_edge_rdp` is largest. For gaps up to u* + ε0 the result is a
-        proven upper bound. It is about 1 + 1e-6 times the largest cost at any gap.
+        proven upper bound on the cost, and about 1 + 1e-6 times the largest cost at any gap.
 
     Raises:
         ParameterError: an order is ≤ 1, or the scale is not positive and finite.

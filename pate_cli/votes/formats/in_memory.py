@@ -1,7 +1,7 @@
 """Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
 The index of a pandas data frame is the query ids, and None, NaN or pandas.NA is a missing entry. A
-pandas data frame in memory is therefore read like a file to which pandas wrote the same data frame.
+pandas data frame in memory is read like a file to which pandas wrote the same data frame.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array, in which no entry changes the type of another one.
 
-    Numbers beside texts stay numbers, and True beside NaN stays True. Scores above 2^53 are always
-    rounded, and not only beside a fraction.
+    Numbers beside texts stay numbers, and True beside NaN stays True. If a whole score is above
+    2^53, all scores become floats, even if no score is a fraction.
     """
     values = np.asarray(rows)
     if values.dtype.kind in "Uif":
@@ -78,9 +78,11 @@ def _stacked(rows: Any) -> NDArray[Any]:
 
 
 def _rounded(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole scores as floats if one is above 2^53, so that it is as beside a fraction.
+    """Return whole scores as floats if one of them is above 2^53.
 
-    Only arrays of three dimensions are scores; other whole numbers may be ids, and stay exact.
+    NumPy makes all scores floats if one is a fraction. With this function, the rounding of scores
+    never depends on whether another teacher has a fraction. Only arrays of three dimensions are
+    scores; other whole numbers may be ids, and stay exact.
     """
     whole = values.dtype.kind in "iu" and values.size > 0 and values.ndim == 3
     large = whole and max(int(values.max()), -int(values.min())) > 1 << 53
@@ -112,15 +114,15 @@ def _mixed(frame: Any) -> str:
 
 
 def _is_number(entry: Any) -> bool:
-    """Return whether an entry is a number, and no truth value and no integer above 64 bits."""
+    """Return whether an entry is a number, but not a truth value or an integer above 64 bits."""
     large = isinstance(entry, int) and abs(entry) >= 1 << 64
     return isinstance(entry, Number) and not isinstance(entry, bool) and not large
 
 
 def _plain(values: NDArray[Any]) -> tuple[NDArray[Any], np.dtype[Any]]:
-    """Return objects as numbers, or as Python's texts, and the type of the entries.
+    """Return an array of objects as numbers or as texts of Python, and the type of its entries.
 
-    If entries are missing among True and False, the numbers are 1, 0 and NaN, and the type is bool.
+    Truth values of which some are missing become 1, 0 and NaN, and the returned type is bool.
     """
     flat = [e.encode(errors="replace") if isinstance(e, str) else e for e in values.ravel()]
     try:

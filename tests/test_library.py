@@ -253,5 +253,5 @@ def test_rounds_together_need_a_larger_delta_than_each():
         for seed in (1, 2)
     ]
     assert pate.release(rounds[0], seed=3).report.delta == 2.7e-10
-    with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
+    with pytest.raises(ParameterError, match="the total cost needs a `delta` of at least"):
         pate.release(rounds, seed=3)

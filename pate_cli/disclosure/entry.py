@@ -583,7 +583,8 @@ class Entry:
         """Write the run to the record on disk.
 
         If the record already has this run with an outcome, the outcome stays. The runs of earlier
-        records of the votes are entered, too; the earlier records then accept no further run.
+        records of the votes are entered, too; the earlier records then accept no further run. If
+        the record has less of a run than an earlier record or an input has, the rest is added.
 
         Raises:
             UnreachableError: other processes have spent too much of the budget meanwhile.
@@ -596,12 +597,16 @@ class Entry:
         try:
             with held([file, *left]):
                 self._check()
+                file.amend(*self.record.runs)
                 new = self.record.missing_in(file.record)
                 if new:
                     own = None if self._run is None else self._run.id
                     self._fresh = new[-1].id == own
-                    total = total_of(self.record.runs)
-                    last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
+                    last = new[-1]
+                    if last.total_epsilon is None:
+                        all_runs = total_of(self.record.runs)
+                        epsilon, delta = all_runs.epsilon, all_runs.delta
+                        last = replace(last, total_epsilon=epsilon, total_delta=delta)
                     # A session of an earlier record cannot go on in this record, which does not
                     # contain its queries. So its entry has no hash by which a session is found.
                     file.enter(

@@ -46,6 +46,9 @@ _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
     "covers": lambda text: shortened(printable(text), _LONGEST_TEXT),
     "orders": lambda numbers: tuple(map(float, numbers)),
     "rdp": lambda numbers: tuple(map(float, numbers)),
+    "least_delta": float,
+    "epsilon": float,
+    "delta": float,
 }
 _REFUSED: Final = Refusal(
     LedgerError,

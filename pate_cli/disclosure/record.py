@@ -6,7 +6,8 @@ a reason that could depend on the votes, so that the record always has the total
 (`disclosure.runs`).
 
 On disk a record is a journal (`files.journal`). Its lines are events. `enter` adds a run, and
-`settle` adds the outcome of a run. `ask` adds queries of a session with their answers. `strike`
+`settle` adds the outcome of a run. `ask` adds queries of a session with their answers. `amend`
+replaces the entry of a run by an entry that says more, from another record or a report. `strike`
 removes a run whose file turned out to contain no votes. `goes_on_in` has the name or path of
 another record, which took over all runs.
 
@@ -90,30 +91,18 @@ class SpendRecord:
         return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of both records, each once, with an outcome if either record has one.
-
-        A session is in the result with the queries of the record that has more of them.
+        """Return the runs of both records, each once, with all that either record has of it.
 
         Raises:
-            LedgerError: two entries of one session differ, and neither is known to continue the
-                other. The record of the session may have been copied, and queries may have been
-                asked with both copies.
+            LedgerError: the records contain different queries of one session, and neither record
+                contains all of them. The record of the session was copied, and queries were asked
+                with both copies.
         """
-        both, latest = sorted((*other.runs, *self.runs), key=queries_in), dict[str, Run]()
-        for run in both:
-            before = latest.get(run.id, run)
-            if not continues(run, before):
-                raise LedgerError(
-                    f"session {run.id} has different queries in two inputs, and nothing shows that "
-                    "one input continues the other, so their total cost is unknown; give only the "
-                    "latest report of the session, or give its record. If the record was copied "
-                    "and both copies were asked, discard the answers of one copy, and give only "
-                    "the other copy"
-                )
-            latest[run.id] = run
-        ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
-        mine = (ended.get(run.id, run) for run in self.runs)
-        return SpendRecord((*mine, *other.missing_in(self)))
+        runs = {run.id: run for run in self.runs}
+        for run in other.runs:
+            if run.id in runs:
+                runs[run.id] = joined(runs[run.id], run)
+        return SpendRecord((*runs.values(), *other.missing_in(self)))
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
@@ -168,7 +157,7 @@ class RecordFile:
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
-        self._turns: dict[str, list[str]] = {}
+        self._turns: dict[str, str] = {}
         self._follow()
 
     @property
@@ -208,7 +197,7 @@ class RecordFile:
             return run
         done = asked_so_far(run.settings, self._asked[run.id])
         told = replace(run, settings=Settings.of(done), answers=done.answers)
-        return replace(told, turns=tuple(self._turns[run.id]), outcome=Outcome.LABELLED)
+        return replace(told, turns=self._turns[run.id], outcome=Outcome.LABELLED)
 
     def asked(self, session: Run) -> list[dict[str, Any]]:
         """Return the queries of a session in order, each with `label`, `id` and `prior`."""
@@ -240,6 +229,16 @@ class RecordFile:
             OutputError: the runs cannot be written, and none was entered.
         """
         self._append(*({"enter": encoded(run)} for run in runs))
+
+    def amend(self, *runs: Run) -> None:
+        """Append fuller entries of runs that the record contains already; lock the file first.
+
+        Sessions that this record can continue have no fuller entry than their own.
+        """
+        known = {run.id: run for run in self.record.runs}
+        fuller = (run for run in runs if known.get(run.id, run) != run)
+        lasting = (run for run in fuller if known[run.id].session is None)
+        self._append(*({"amend": encoded(run)} for run in lasting))
 
     def settle(self, run: Run) -> None:
         """Append the outcome of a run, if the run is still pending; lock the file first."""
@@ -273,7 +272,7 @@ class RecordFile:
         """
         self.refuse_run()
         # Queries without ids may look alike in two copies of the record; this name is random.
-        turn = secrets.token_hex(8)
+        turn = secrets.token_hex(4)
         self._append({"ask": session.id, "turn": turn, "asks": list(asks)})
 
     def _append(self, *events: Mapping[str, Any]) -> None:
@@ -303,6 +302,11 @@ class RecordFile:
                     # A session enters before its first query, so this is a copy: it cannot go on.
                     run = replace(run, session=None)
                 self._runs[run.id] = run
+            case {"amend": data}:
+                run = decoded(Run, data, Refusal(LedgerError, f"{self.name} is damaged: "))
+                if self._runs[run.id].session is not None:
+                    raise ValueError(run.id)
+                self._runs[run.id] = replace(run, session=None)
             case {"settle": str(name), "outcome": str(word), "answers": answers, "total": total}:
                 epsilon, delta = total
                 ended = {"outcome": Outcome(word), "answers": answers}
@@ -314,10 +318,9 @@ class RecordFile:
                 self.goes_on_in = name
             case {"ask": str(name), "asks": list(asks)} if self._runs[name].session is not None:
                 self._asked.setdefault(name, []).extend({**ask} for ask in asks)
-                before = self._turns.setdefault(name, [])
                 # Old records have no `turn`; their queries themselves then tell copies apart.
-                asked = hashlib.sha256(json.dumps([before[-1:], asks]).encode()).hexdigest()[:16]
-                before.append(str(event.get("turn", asked)))
+                own = hashlib.sha256(json.dumps(asks).encode()).hexdigest()[:8]
+                self._turns[name] = self._turns.get(name, "") + str(event.get("turn", own))
             case _:
                 raise ValueError(event)
 
@@ -325,23 +328,46 @@ class RecordFile:
 def queries_in(run: Run) -> tuple[int, int]:
     """Return two numbers that are larger for a later entry of the same session.
 
-    The first number counts the queries in the entry. The second number counts the names in
-    `Run.turns`; an entry from a report has only the last name.
+    They are the number of queries in the entry, and the length of its `turns`.
     """
     return 0 if run.settings is None else run.settings.queries, len(run.turns)
 
 
 def continues(run: Run, before: Run) -> bool:
-    """Return whether the entry `run` is known to contain all that the entry `before` contains.
+    """Return whether the later of two entries of one run contains all queries of the earlier one.
 
-    An entry of a session contains the queries of an earlier entry if its `turns` contain the last
-    name in the `turns` of the earlier entry. Runs that are not sessions, and sessions without
-    queries, have no `turns`.
+    Only a session can go on after an entry was written. Its turns then begin with those of the
+    earlier entry.
     """
     asked = before.settings
     if run == before or asked is None or asked.rule is None or not asked.queries:
         return True
-    return bool(before.turns) and before.turns[-1] in run.turns
+    return bool(before.turns) and run.turns.startswith(before.turns)
+
+
+def joined(run: Run, other: Run) -> Run:
+    """Return an entry of a run with all that another entry of the same run adds to it.
+
+    A report lacks some fields of a run. A run may have ended after an entry was written, and a
+    session may have gone on.
+
+    Raises:
+        LedgerError: neither entry contains all queries of the session.
+    """
+    first, last = sorted((run, other), key=queries_in)
+    if not continues(last, first):
+        raise LedgerError(
+            f"session {run.id} has different queries in two inputs, and neither continues the "
+            "other: its record was copied, and both copies were asked. Its cost covers only one "
+            "copy, so discard the answers of one copy, and give only the other copy"
+        )
+    names = ["round", "drawn_from", "votes", "ensemble"]
+    told = {name: getattr(run, name) or getattr(other, name) for name in names}
+    pending = run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING
+    if pending or queries_in(other) > queries_in(run):
+        names = ["settings", "answers", "outcome", "turns", "total_epsilon", "total_delta"]
+        told |= {name: getattr(other, name) for name in names}
+    return replace(run, **told)
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:

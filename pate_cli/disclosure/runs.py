@@ -249,9 +249,9 @@ class Run:
         round: the name of the run's round in its ledger; not in reports.
         session: a hash of the options of a session, by which a continued session finds its run in
             the record; None in reports.
-        turns: random names for the times at which a session was asked queries; in reports only the
-            last one. If the sessions in two copies of a record were asked different queries, the
-            copies differ in `turns`.
+        turns: eight random digits for each time at which a session was asked queries. If the
+            sessions in two copies of a record were asked different queries, the copies differ in
+            `turns`.
         draw: the parameters with which a release drew a sanitized ε from ledgers; None if this
             entry is not a release.
         drawn_from: the names of the rounds from whose costs a release drew the sanitized ε; empty
@@ -278,7 +278,7 @@ class Run:
     answers: int | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
     session: str | None = field(default=None, metadata=SPARING)
-    turns: tuple[str, ...] = field(default=(), metadata=SPARING)
+    turns: str = field(default="", metadata=SPARING)
     draw: ReleasePlan | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: Stated | None = field(default=None, metadata=SPARING)
@@ -390,8 +390,7 @@ class Run:
     @property
     def public(self) -> Run:
         """Return the run as reports show it, without names that only ledgers or records have."""
-        hidden: dict[str, Any] = {"round": "", "session": None, "drawn_from": (), "votes": None}
-        return replace(self, turns=self.turns[-1:], **hidden)
+        return replace(self, round="", session=None, drawn_from=(), votes=None)
 
 
 @dataclass(frozen=True)

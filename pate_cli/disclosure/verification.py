@@ -280,7 +280,7 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
     Runs that began after the report may be missing in the report.
     """
     if record is not None:
-        found = "the record has all of these runs, and no other before this report"
+        found = "the record has all of these runs, and no other that began earlier"
         yield Check.of(Checked.RECORD, record_faults(report, record), found)
     elif report.spent is None:
         yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
@@ -542,7 +542,11 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     for place, run in enumerate(record.runs):
         if run is own:
             return
-        later = own is None and (run.time or "", place > last) >= (began, True)
+        # A record may have taken over runs of another record that began later.
+        if own is None:
+            later = (run.time or began, place > last) >= (began, True)
+        else:
+            later = (run.time or "") > (own.time or "~")
         if run.id not in names and not later:
             yield f"the report leaves out run {run.id} of the record"
 
@@ -571,8 +575,8 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
             yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
-    if told.external is not None:  # It began when it was first given to a release.
-        names -= {"time"}
+    if told.external is not None:  # Its time and delta are those of the release that it entered.
+        names -= {"time", "epsilon", "delta"}
     if not told.turns:  # Older reports do not name the turns of a session.
         names -= {"turns"}
     if told.ensemble is None:  # At that time no ensembles were declared disjoint.
@@ -620,7 +624,8 @@ def spent_faults(report: Report) -> Iterator[str]:
     if any(rounds.count(each) > told.count(each) for each in rounds):
         yield "a round is not among the runs of the report"
     of_run = report.labels or report.passed is not None or report.sanitized is not None
-    if of_run and all(run.id != report.run for run in runs):
+    # With a seed, the record has another name for the run than the report.
+    if of_run and report.private and all(run.id != report.run for run in runs):
         yield "the run of the report is not among the runs that the report lists"
 
 

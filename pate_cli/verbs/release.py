@@ -67,17 +67,19 @@ def _inputs(
         MismatchError: an input fails verification, or two inputs contradict each other.
         UsageError: a report has no guarantee, or covers several runs without listing them.
     """
-    found, known = list[tuple[Held, Path | None]](), SpendRecord()
+    found, known = list[tuple[Held, Path | None, str]](), SpendRecord()
     for number, one in enumerate(given, 1):
         path = Path(one) if isinstance(one, str | PathLike) else None
         held = _content(one) if isinstance(one, str | PathLike) else one
-        name = f"input {number}" if path is None else public_name(os.fspath(path))
+        found.append((held, path, f"input {number}" if path is None else public_name(path)))
+    # Records know which round of a ledger is which run of a report.
+    found.sort(key=lambda each: (SpendRecord, Report, Ledger).index(type(each[0])))
+    for held, _, name in found:
         told = _told(held, name, unverified=unverified)
         if not unverified:
             _check_alike(known, told, name)
-        found.append((held, path))
         known |= told
-    return found, known
+    return [(held, path) for held, path, _ in found], known
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
@@ -249,13 +251,31 @@ def _record_of(
             keys += keys_of_votes(path)
             there = there or [record_beside(path)]
         known += there
-    return RecordPlace.found(
+    place = RecordPlace.found(
         told_record(record, asked["ensemble"]),
         known,
         keys=tuple(keys),
         together=True,
         accept_lost=asked["accept_lost_record"],
     )
+    if place.file is not None and not (seeded or asked["accept_lost_record"]):
+        _refuse_apart([held for held, _ in inputs if isinstance(held, Ledger)], place.record)
+    return place
+
+
+def _refuse_apart(ledgers: Sequence[Ledger], record: SpendRecord) -> None:
+    """Raise LedgerError if the runs of a ledger have a record, but not the record that was found.
+
+    The missing record may contain draws of a sanitized ε from this ledger.
+    """
+    known = {name for run in record.runs for name in run.names}
+    for held in ledgers:
+        if held.records and not known.issuperset(done.id for done in held.rounds):
+            raise LedgerError(
+                f"the runs of a ledger are in the record {public_name(held.records[0])}, which is "
+                "not there; bring this record, and give it as `record`. To begin a new record, as "
+                "if nothing had been drawn from the ledger, give `accept_lost_record`"
+            )
 
 
 def _of_rounds(

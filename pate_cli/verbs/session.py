@@ -338,7 +338,8 @@ class Session:
         )
         # Texts in votes depend on the names of classes, so other names make another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
-        said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
+        goal = None if epsilon is None else float(epsilon)
+        said = json.dumps([encoded(settings), goal, most, texts], sort_keys=True)
         digest = hashlib.sha256(said.encode()).hexdigest()
         place = record_of(asked)
         self._file = file = place.file

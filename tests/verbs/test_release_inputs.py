@@ -235,3 +235,91 @@ def test_the_labels_of_a_report_with_a_draw_are_not_forgotten(tmp_path):
             released(bare, alone(), unverified=unverified)
     total = released(drawn, alone())
     assert total.queries == drawn.queries + 20
+
+
+DRAWN = {**GIVEN, "order": 8, "release": "none", "keep_ledger": True}
+
+
+def test_a_record_that_learnt_of_a_draw_from_its_report_counts_the_draw(tmp_path):
+    """It once forgot the rounds of the draw: two later draws were charged as one."""
+    ledger = pate.aggregate(VOTES, "gnmax", **DRAWN, record=tmp_path / "a.json").ledger
+    first = pate.release(ledger, release="upper").report
+    year = tmp_path / "year.json"
+    pate.release(first, record=year)
+    with pytest.raises(SpentError, match="already drawn 1 time"):
+        pate.release(ledger, release="upper", record=year)
+    second = pate.release(ledger, release="upper", record=year, again=True).report
+    assert second.spent.count == 3
+    assert len(second.earlier_draws) == 1
+    third = pate.release(ledger, release="upper", record=year, again=True).report
+    assert len(third.earlier_draws) == 2
+    assert pate.verify(third, record=year).holds
+
+
+def test_a_record_that_knows_only_the_report_of_the_labels_takes_over_their_draw(tmp_path):
+    done = pate.aggregate(VOTES, "gnmax", **DRAWN, record=tmp_path / "a.json")
+    year = tmp_path / "year.json"
+    pate.release(done.report, record=year)
+    pate.release(done.ledger, release="upper")
+    total = pate.release(tmp_path / "a.json", record=year).report
+    assert total.spent.count == 2
+    assert released(year).epsilon == total.epsilon
+
+
+def test_a_ledger_whose_record_is_not_there_draws_nothing(tmp_path, monkeypatch):
+    """On another machine it drew a second time at the cost of one draw, and promised it."""
+    (tmp_path / "here").mkdir()
+    record = tmp_path / "here/a.json"
+    ledger = pate.aggregate(VOTES, "gnmax", **DRAWN, record=record).ledger
+    ledger.save(tmp_path / "led.json")
+    pate.release(ledger, release="upper")
+    record.rename(tmp_path / "kept.json")
+    monkeypatch.setenv("PATE_HOME", str(tmp_path / "other"))
+    for given in (ledger, tmp_path / "led.json"):
+        with pytest.raises(LedgerError, match="which is not there; bring this record"):
+            pate.release(given, release="upper")
+    with pytest.raises(SpentError, match="already drawn 1 time"):
+        pate.release(ledger, release="upper", record=tmp_path / "kept.json")
+    pate.release(ledger, release="upper", record=tmp_path / "new.json", accept_lost_record=True)
+
+
+def test_an_external_curve_may_stand_in_records_of_other_deltas(tmp_path):
+    """The two entries once had to agree on epsilon at their deltas."""
+    curve = pate.Stated("replace-one", name="dpsgd", orders=(2, 8, 32), rdp=(0.1, 0.4, 1.6))
+    found = []
+    for delta in (1e-5, 1e-6):
+        record = tmp_path / f"{delta}.json"
+        pate.aggregate(VOTES, "gnmax", **GIVEN, delta=delta, record=record)
+        found.append(pate.release(record, external=[curve]).report)
+    totals = {released(*given).epsilon for given in (found, found[::-1])}
+    assert len(totals) == 1
+    assert totals.pop() > found[0].epsilon
+
+
+def test_whole_numbers_in_an_external_cost_are_numbers(tmp_path):
+    """The cost of the record was once of another statement after it was read again."""
+    record = tmp_path / "a.json"
+    pate.aggregate(VOTES, "gnmax", **GIVEN, record=record)
+    cost = pate.Stated("replace-one", epsilon=1, delta=0)
+    assert cost.digest == pate.Stated("replace-one", epsilon=1.0, delta=0.0).digest
+    report = pate.release(record, external=[cost]).report
+    assert pate.verify(report).holds
+    assert pate.release(record).report.epsilon == report.epsilon
+
+
+def test_a_report_may_leave_out_runs_that_began_after_it_in_another_record(tmp_path, monkeypatch):
+    """A run that was taken over stood after later ones, which its report then left out."""
+    reports = []
+    for day, name in enumerate("ab", 1):
+        monkeypatch.setattr("pate_cli.verbs.aggregate.now", lambda day=day: f"2026-01-0{day}")
+        given = {**GIVEN, "record": tmp_path / f"{name}.json"}
+        reports.append(pate.aggregate(VOTES, "gnmax", **given).report)
+    joined = tmp_path / "b.json"
+    pate.release([joined, tmp_path / "a.json"])
+    assert [run.time for run in pate.SpendRecord.read(joined).runs] == ["2026-01-02", "2026-01-01"]
+    assert pate.spent(joined, reports=reports).holds
+
+
+def test_a_run_from_a_seed_that_enters_a_record_fails_for_its_seed_only(tmp_path):
+    report = pate.aggregate(VOTES, "gnmax", **GIVEN, seed=1, record=tmp_path / "r.json").report
+    assert pate.verify(report).failed == ["promise"]

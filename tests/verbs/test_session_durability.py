@@ -160,18 +160,41 @@ def test_reports_of_two_copies_of_a_session_have_no_total(tmp_path):
     assert "the record lacks queries that the report contains" in str(found.checks)
 
 
-def test_a_report_of_a_session_that_goes_on_joins_the_record_of_the_session(tmp_path):
-    """The record was once refused, because a record of its earlier report had fewer queries."""
+def test_a_record_of_reports_follows_a_session_that_goes_on(tmp_path):
+    """Once the second report was refused; later its queries were missing in the next total."""
     sessions, total = tmp_path / "s.json", tmp_path / "total.json"
     answered(sessions, "a")
     before = reported(sessions)
     pate.release(before, record=total)
     answered(sessions, "abc")
-    text = refusal(LedgerError, pate.release, reported(sessions), record=total)
-    assert "or give its record" in text
-    after = pate.release([before, sessions], record=total).report
+    after = pate.release(reported(sessions), record=total).report
     assert (after.spent.count, after.queries) == (1, 3)
     assert after.epsilon == before.epsilon  # what the rule of the session allows
+    assert pate.spent(total, reports=[after, before]).holds
+    assert pate.release(total).report.queries == 3
+    for given in ([before, after, sessions], [after, sessions, before]):
+        assert pate.release(given, record=False).report.queries == 3
+    answered(sessions, "d")  # Only the record of reports was amended: the session goes on.
+
+
+def test_reports_of_runs_beside_an_open_session_have_a_total(tmp_path):
+    """They list the session as it was at their time, and so differ in it."""
+    record, found = tmp_path / "s.json", []
+    for name in "ab":
+        answered(record, name)
+        found.append(pate.aggregate([[8, 0]] * 5, "gnmax", **OTHER, record=record).report)
+    for given in (found, found[::-1]):
+        assert pate.release(given, record=False).report.spent.count == 3
+
+
+@pytest.mark.parametrize("given", [2, 2.0, np.float64(2)])
+def test_equal_targets_open_one_session(tmp_path, given):
+    """The target 2 once opened another session than the target 2.0, and both were paid."""
+    asked = {**ASKED, "max_queries": None, "record": tmp_path / "s.json"}
+    for epsilon in (2.0, given):
+        with pate.Session(target_epsilon=epsilon, **asked) as session:
+            session.ask((8, 0), id="a")
+    assert session.asked == 1
 
 
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):

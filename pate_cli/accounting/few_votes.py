@@ -117,7 +117,7 @@ def costliest(few: FewVotes, costs: Floats, numbers: Ints) -> tuple[Ints, Ints]:
 
     A state is a group of queries that have the same cost. Here K is how many queries one voter can
     change, which may be twice `few.votes`. So the sum of the costs of the K costliest queries
-    bounds the cost of replacing one voter (THEORY.md, 26.4).
+    bounds the cost of replacing one voter (THEORY.md, section 21.4).
 
     Args:
         few: on how many queries one voter votes.
@@ -175,7 +175,7 @@ class CostSum:
 
 
 def mu_squared(few: Few, mu: Callable[..., float], *, queries: int, answers: int) -> float:
-    """Return μ² of the Gaussian-DP bound on all queries (THEORY.md, 9.3 and 26.2).
+    """Return μ² of the Gaussian-DP bound on all queries (THEORY.md, sections 9.3 and 21.2).
 
     If a vote is added or removed, one count changes, and if a vote moves, two counts change. So the
     squared shift of the counts is half as large if a vote is added or removed.

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
@@ -154,7 +154,7 @@ def _larger_end(values: Floats) -> Floats:
 
 def _hazard(x: Floats) -> Floats:
     """Return φ(x)/Φ(x) for the standard normal distribution; log Φ has this derivative."""
-    return np.exp(-0.5 * x * x - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
+    return np.sqrt(2.0 / np.pi) / erfcx(-x / np.sqrt(2.0))
 
 
 def worst_threshold_rdp(

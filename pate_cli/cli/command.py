@@ -226,7 +226,7 @@ def ending(path: str, keywords: Keywords) -> Iterator[None]:
             if found is None:
                 raise
             code, line = found
-            say(with_options(line, keywords) + notes_of(error))
+            say(with_options(line + notes_of(error), keywords))
             raise typer.Exit(code) from None
 
 

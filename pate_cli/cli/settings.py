@@ -29,7 +29,7 @@ def plan(
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
     """
-    if plot is not None and asked["votes_per_teacher"] is not None:
+    if plot is not None and asked.get("votes_per_teacher") is not None:
         raise UsageError("a plan with `votes_per_teacher` has no picture; leave out `plot`")
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)

@@ -20,7 +20,7 @@ are turned into an ε by the best of three routes:
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
 If the owner of another mechanism states an ε, the routes `gaussian-dp` and `pure-dp` add this ε.
-Section 20.1 of THEORY.md explains how curves and pairs compose.
+Section 15 of THEORY.md explains how curves and pairs compose.
 """
 
 from __future__ import annotations

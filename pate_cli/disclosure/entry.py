@@ -617,8 +617,8 @@ class Entry:
                     )
                 for other in left:
                     other.go_on_in(file)
-        except OutputError as error:
-            if not self._noted(error):
+        except BaseException as error:
+            if not self._noted(error) and isinstance(error, OutputError):
                 error.add_note(
                     "pate keeps the record of all runs in this file; name another file with "
                     "`record`"

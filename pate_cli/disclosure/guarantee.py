@@ -18,7 +18,7 @@ from pate_cli.disclosure.figures import nats, pair, shown, verdict
 from pate_cli.disclosure.report import Report, ReportFacts, Statement
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.votes.facts import Voting
 
 TOTAL: Final = "total"
@@ -381,8 +381,8 @@ def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     answered, right = mechanism.unanimous()
     reached, certain = answered >= _ANSWERED, right >= (1.0 + 1.0 / classes) / 2.0
     if not reached:
-        composed = isinstance(mechanism, ComposedMechanism)
-        remedy = "Raise --query-epsilon" if composed else "Lower --threshold"
+        lowered = "threshold" in mechanism.options()
+        remedy = "Lower --threshold" if lowered else "Raise --query-epsilon"
         yield sentence("threshold", votes=every, answered=answered, remedy=remedy)
     if not certain:
         yield sentence("noise", votes=every, right=right, guess=1.0 / classes)

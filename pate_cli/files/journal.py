@@ -48,7 +48,8 @@ class Journal:
         Raises:
             LedgerError: the file is damaged, is not a regular file, or is no journal of this
                 kind.
-            UsageError: an output of the command would replace this file.
+            UsageError: an output of the command would replace this file, or the name of its folder
+                is not UTF-8.
         """
         self.name = public_name(path)
         self.lines: list[dict[str, Any]] = []
@@ -58,6 +59,7 @@ class Journal:
         self._chains: list[str] = []
         try:
             self.path = Path(os.path.realpath(path))
+            public_name(self.path)  # The name of the folder must be UTF-8, too.
             regular = self.path.is_file() or not self.path.exists()
         except (OSError, ValueError):  # The name is too long, or contains a null character.
             raise LedgerError(

@@ -32,6 +32,7 @@ from pate_cli.files import protected
 from pate_cli.files.addresses import (
     Digest,
     filesystem_of,
+    has_no_name,
     is_address,
     public_name,
     reachable,
@@ -142,8 +143,18 @@ class Outputs:
             with writing(output.name):
                 output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
-    def write(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Write all bytes of a reserved output; raise OutputError if the disk is full or fails."""
+    def write(
+        self, path: str | os.PathLike[str], data: bytes, *, earlier: Replaces = NOTHING
+    ) -> None:
+        """Write all bytes of a reserved output; raise OutputError if the disk is full or fails.
+
+        Args:
+            path: the name with which the output was reserved.
+            data: the content.
+            earlier: returns whether an existing file is what an interrupted run wrote to this
+                output; the run that continues it then replaces the file.
+        """
+        self._outputs[os.fspath(path)].earlier = earlier
         with self.open(path) as file:
             file.write(data)
 
@@ -223,6 +234,7 @@ class Output(ABC):
         replaces: returns whether an existing file is of the same kind as the output; see
             `protected`.
         resumed: whether this run continues an interrupted run, which may have written this output.
+        earlier: returns whether an existing file is what the interrupted run wrote.
         written: whether the draft of this output is complete.
         left: whether any part of the output may have become visible outside of the command.
     """
@@ -235,7 +247,7 @@ class Output(ABC):
 
     def __init__(self, name: str) -> None:
         """Store the name of the output; nothing else happens before `begin`."""
-        self.name, self.replaces = name, NOTHING
+        self.name, self.replaces, self.earlier = name, NOTHING, NOTHING
         self.draft: IO[bytes] = io.BytesIO()
 
     @property
@@ -262,8 +274,8 @@ class Output(ABC):
         """Return whether this output would replace a file; raise an error if that file must stay.
 
         If `resumed` is true, any existing file may be replaced while the draft is incomplete. If
-        `resumed` is true and the draft is complete, an existing file that is equal to the draft may
-        be replaced.
+        `resumed` is true and the draft is complete, an existing file may be replaced if it is equal
+        to the draft or if `earlier` recognises it.
 
         Raises:
             OutputError: a file exists, and `force` was not given.
@@ -273,9 +285,13 @@ class Output(ABC):
         if file is None:
             return False
         with file:
-            if self.resumed and (not self.written or file.read() == b"".join(self.chunks())):
-                return True
-            file.seek(0)
+            if self.resumed:
+                if not self.written or self.earlier(file):
+                    return True
+                file.seek(0)
+                if file.read() == b"".join(self.chunks()):
+                    return True
+                file.seek(0)
             what = protected.kept(file, self.replaces, self.path)
         other = "give the output another name"
         if not self.force:
@@ -536,6 +552,11 @@ def output_at(name: str, mode: int) -> Output:
     """
     if not mode & 0o077:
         refuse_address(name)
+        if (name in _STANDARD or has_no_name(name)) and name != os.devnull:
+            raise UsageError(
+                f"{public_name(name)} is no file, but only its owner may read this output; name a "
+                "file"
+            )
     shown, path = public_name(name), name
     if is_address(name):
         with reachable(shown, OutputError):

@@ -158,4 +158,6 @@ def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str |
     found = _KEPT.match(start)
     if found is not None:
         return f"a {found[1].decode()}"
-    return "not an earlier output of this kind" if start and not replaces(file) else None
+    return (
+        "not recognised as an earlier output of this kind" if start and not replaces(file) else None
+    )

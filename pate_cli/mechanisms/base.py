@@ -283,8 +283,8 @@ class Mechanism(ABC):
         """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree.
 
         If there is a prior, it votes for the same class as the teachers. Pr[answered] and
-        Pr[an answer is right] only depend on public parameters. No histogram has a larger
-        Pr[answered] or a larger Pr[an answer is right] than a unanimous vote.
+        Pr[an answer is right] only depend on public parameters. If classes are listed, no histogram
+        has a larger Pr[answered] or a larger Pr[an answer is right] than a unanimous vote.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])

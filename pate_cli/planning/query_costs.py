@@ -83,6 +83,8 @@ _WORST_OF_MORE, _WORST_OF_SHARED = 0.3, 0.25
 _WORST_GAPS = np.linspace(0.0, 12.0, 97)
 # The log probability of an event that does not happen. With minus infinity, later sums are NaN.
 _NEVER = -1e300
+# A row that costs almost nothing could be asked without end.
+_ENDLESS = 1e15
 
 
 def _to(distances: Floats, at: Floats) -> Floats:
@@ -352,7 +354,7 @@ class QueryCosts:
     def untested(self, target: TargetPlan) -> float:
         """Return about how many rows a run may ask with a worst-case ε of at most the target."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
-        return float((room / self.worst).max())
+        return float((room / np.maximum(self.worst, np.abs(room) / _ENDLESS)).max())
 
     @property
     def mean(self) -> Floats:

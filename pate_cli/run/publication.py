@@ -163,7 +163,10 @@ class Publication:
         if ledger is not None and self._to.ledger is not None:
             self._out.write(self._to.ledger, ledger.to_json().encode())
         if self._to.report is not None:
-            self._out.write(self._to.report, report.to_json().encode())
+            # The report of a run that was interrupted may lack later runs of the record.
+            told = f'"run": "{report.run}"'.encode()
+            data = report.to_json().encode()
+            self._out.write(self._to.report, data, earlier=lambda file: told in file.read())
         self._out.publish()
 
 

@@ -15,6 +15,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.settings import Training
 from pate_cli.files.addresses import public_name
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning import plan as planning
 from pate_cli.planning.goal import Goal
@@ -106,6 +107,8 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
+    if mechanism is not None:
+        MechanismChoice(mechanism, _named(asked))  # It refuses parameters of other mechanisms.
     kinds = _KINDS if release is None else (ReleaseKind(release),)
     model, basis = _made_up(asked) if votes is None else _model(asked)
     if model.few is not None:
@@ -196,10 +199,15 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
         return model, {"votes": "file", **basis}
 
 
+def _named(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the threshold and the noise that the caller gave, as numbers of votes or shares."""
+    named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
+    return {name: each for name, each in named.items() if each is not None}
+
+
 def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
-    named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
-    given = in_votes({name: each for name, each in named.items() if each is not None}, teachers)
+    given = in_votes(_named(asked), teachers)
     if asked["prior_weight"] is not None:
         weight = Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
         given["prior_weight"] = round(weight)

@@ -91,3 +91,15 @@ def test_the_cost_rises_with_that_of_the_answer(score, order):
             )
             exact = min(exact / (order - 1), order / (2.0 * 0.58**2) + answer)
             assert cost == pytest.approx(float(exact), rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize("far", [1e8, 1e12, 1e15])
+def test_a_threshold_far_from_all_votes_costs_what_a_nearer_one_costs(far):
+    """The derivative of log Φ once was a difference of two numbers of the size of far²."""
+    for sign in (1.0, -1.0):
+        near, found = (
+            cell_moments(np.array([0.0]), width=1.0, threshold=sign * at, sigma=1.0, order=8.0)
+            for at in (1e4, far)
+        )
+        np.testing.assert_allclose(found.excess, near.excess, atol=1e-12)
+        np.testing.assert_allclose(np.exp(found.log_weight), np.exp(near.log_weight), atol=1e-12)

@@ -26,7 +26,8 @@ def kept(pate, refused):
         before = contents()
         line = refused(pate(*words, **rest), 2)
         read = f"{output} is {what}; give the output another name"
-        there = f"{output} is (not an earlier output of this kind|a record|a ledger), so not even"
+        what = "not recognised as an earlier output of this kind|a record|a ledger"
+        there = f"{output} is ({what}), so not even"
         assert read in line or re.search(there, line)
         assert contents() == before
 

@@ -96,3 +96,21 @@ def test_an_interruption_prints_the_best_so_far(pate, votes, monkeypatch, error)
     assert found["complete"] is False
     assert found["winner"]["expected_answers"] >= 20 * (1 - 1e-9)
     assert "pate: interrupted: this is the best of an incomplete search" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"), [((), 0), (("--votes-per-teacher", 9), "has no picture")]
+)
+def test_a_plan_draws_its_picture(pate, tmp_path, more, shown):
+    words = ("--teachers", 40, "--classes", 2, "--queries", 20, "--target-epsilon", 3)
+    done = pate("plan", *words, *more, "--plot", tmp_path / "plan.svg")
+    assert shown in (done.exit_code, 0) or shown in done.stderr
+    assert (tmp_path / "plan.svg").exists() == (done.exit_code == 0)
+
+
+def test_tune_refuses_a_parameter_of_another_mechanism(pate):
+    """The search once had nothing to begin with."""
+    words = ("--synthetic", "teachers=50,classes=3,queries=40", "--target-epsilon", 2)
+    done = pate("tune", *words, "--mechanism", "gnmax", "--threshold", 40)
+    assert done.exit_code == 2
+    assert "--threshold cannot be used with --mechanism gnmax, which takes --sigma2" in done.stderr

@@ -106,7 +106,7 @@ def test_votes_on_a_store_are_never_replaced(votes, labels, store, pate):
     words = ["-o", address(labels), "--report", address("new/r.json"), "--force", *NOISE]
     done = pate("aggregate", address(votes), *words)
     assert done.exit_code == 2, done.stderr
-    assert "is not an earlier output of this kind, so not even --force" in done.stderr
+    assert "is not recognised as an earlier output of this kind, so not even --force" in done.stderr
     assert "sesame" not in done.stderr
     assert sizes() == before
     assert listed(address) == keys

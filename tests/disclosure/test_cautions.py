@@ -14,6 +14,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 
@@ -57,6 +58,7 @@ CAUTIONS = [
     (confident(61.0, weight=10), f"{FAR}even if all 50 votes (10 of the prior) agree", ""),
     (Stability(40, 4, **PAIRS), FAR, "Raise --query-epsilon"),
     (SparseVector(40, 4, **PAIRS, refusals=3), FAR, "--query-epsilon"),
+    (OpenVocabulary(12, 5, sigma2=2.0, threshold=25.0), FAR, "Lower --threshold"),
     (GNMax(40, 4, sigma2=6.0, prior_weight=41), f"{HARD} of 41 votes is for another", ""),
     (GNMax(40, 4, sigma2=6.0, prior_weight=36), f"{HARD} of 36 votes", ""),
     (confident(52.0, weight=10), f"{HARD} of 10 votes is for another", "0.067"),

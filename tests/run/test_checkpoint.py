@@ -270,6 +270,29 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     same_answer(votes, here, found, "target")
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_resumed_run_replaces_the_report_that_it_wrote_before(recorded, here, votes, monkeypatch):
+    """The time of the run, or a later run in the record, once made the report another file."""
+    line, other = words(votes, "plain"), words(votes, "plain", kept=None)
+    if not recorded:
+        at = line.index("--spend")
+        line[at : at + 2] = ["--no-record"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "end", lambda self: None)
+        assert run(line).exit_code == 0
+    labels = Path("labels.npy").read_bytes()
+    Path("labels.npy").unlink()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
+    other[other.index("-o") + 1], other[other.index("--report") + 1] = "other.npy", "other.json"
+    assert run(other).exit_code == 0
+    assert run(line).exit_code == 0
+    assert Path("labels.npy").read_bytes() == labels
+    # A report of another run stays.
+    done = run([*other, "--checkpoint", "another"])
+    assert (done.exit_code, "exists already" in done.stderr) == (6, True)
+
+
 @pytest.mark.parametrize("kind", some(["plain", "target"], 2))
 def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, monkeypatch):
     """It is of the time at which the run was entered, as the record has it."""

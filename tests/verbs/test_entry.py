@@ -30,6 +30,7 @@ from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
 from pate_cli.disclosure.target import States, TargetPlan
+from refusals import refusal
 from slices import some
 from some_runs import TRIED
 
@@ -400,3 +401,28 @@ def test_a_record_with_a_filter_takes_over_no_run_from_before_it():
     entry("fresh", path=Path("plain"), budget=Budget(9.0, 1e-3)).enter()
     with pytest.raises(UsageError, match="`budget_order`"):
         entry("late", path=Path("plain"), budget=ruled)
+
+
+def test_an_interruption_while_a_run_enters_says_that_it_costs(tmp_path, monkeypatch):
+    """Its line was in the record, but only an error of the disk said so."""
+
+    def interrupted(self, *runs):
+        enter(self, *runs)
+        raise KeyboardInterrupt
+
+    enter = RecordFile.enter
+    monkeypatch.setattr(RecordFile, "enter", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        pate.aggregate(COUNTS, "gnmax", layout="counts", record=tmp_path / "r.json")
+    assert "r.json, and its cost counts" in str(stopped.value.__notes__)
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused_at_no_cost(tmp_path, monkeypatch):
+    """The ledger once named its record there, and could not be read again."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    np.save("v.npy", COUNTS)
+    for votes, record in (("v.npy", False), (COUNTS, "r.json")):
+        text = refusal(UsageError, pate.aggregate, votes, "gnmax", layout="counts", record=record)
+        assert "is not UTF-8, as the name of a file must be" in text

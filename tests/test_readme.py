@@ -339,3 +339,18 @@ def test_make_targets_exist():
     named = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
     assert {word.strip("` ") for cell in named for word in cell.split(",")} <= known
     assert set(re.findall(r"^\$ make (\w+)", TEXT["README.md"], re.MULTILINE)) == {"demo", "test"}
+
+
+def test_sections_of_the_theory_that_the_code_names_exist():
+    """Sections were once numbered anew, and four references led nowhere."""
+    theory = (ROOT / "pate_cli/accounting/THEORY.md").read_text(encoding="utf-8")
+    there = set(re.findall(r"^###? (\d+(?:\.\d+)?)", theory, re.MULTILINE))
+    named = re.compile(r"THEORY\.md,\s+(?:sections?\s+)?([\d., and]*\d)")
+    found = {
+        (path.name, number)
+        for path in (ROOT / "pate_cli").rglob("*.py")
+        for numbers in named.findall(path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+(?:\.\d+)?", numbers)
+    }
+    assert len(found) > 40
+    assert not [each for each in found if each[1] not in there]

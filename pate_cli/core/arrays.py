@@ -228,7 +228,7 @@ def largest_two(histograms: Histograms) -> Counts:
 
 
 def votes_for(histograms: Histograms, labels: Ints) -> Counts:
-    """Return how many votes each query has for one class, [queries].
+    """Return how many votes each query has for its class in `labels`, [queries].
 
     `labels` has the class for each query, [queries].
     """

@@ -133,8 +133,8 @@ def dp_event(report: Described) -> Any:
         be stated for the neighbouring relation of the accountant.
 
     Raises:
-        UsageError: dp-accounting is not installed, or the report has a sanitized value, which is
-            not Gaussian, or `rdp_curve` would refuse the report.
+        UsageError: dp-accounting is not installed, or the report has a sanitized ε, whose noise
+            is not Gaussian noise of one size, or `rdp_curve` would refuse the report.
         ReportError: there is no report, or it is damaged.
     """
     try:

@@ -336,8 +336,8 @@ def queries_in(run: Run) -> tuple[int, int]:
 def continues(run: Run, before: Run) -> bool:
     """Return whether the later of two entries of one run contains all queries of the earlier one.
 
-    Only a session can go on after an entry was written. Its turns then begin with those of the
-    earlier entry.
+    Only a session can go on after an entry was written. If it did, the `turns` of the later entry
+    begin with the `turns` of the earlier entry.
     """
     asked = before.settings
     if run == before or asked is None or asked.rule is None or not asked.queries:

@@ -108,7 +108,8 @@ class Labels(Result):
             each = self.label_set.count
             if ids.size % each:
                 raise ParameterError(
-                    f"give {each} rows for every query, one per label; got {ids.size} rows"
+                    f"labels must have {each} rows for every query, one per label; got "
+                    f"{ids.size} rows"
                 )
             wrong = ids != np.repeat(ids[::each], each)
             _refuse_row(wrong, "all labels of a query must have the same query id")

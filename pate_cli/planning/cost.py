@@ -138,7 +138,8 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
 
     Args:
         few: the limit on the votes of one teacher; None if there is no limit.
-        steps: the cost of each query by step, [orders, queries], nats.
+        steps: the cost of each query, [orders, queries], nats, by the step that causes it (the
+            threshold test or the answer).
     """
     if few is None:
         return {step: costs.sum(axis=1, keepdims=True) for step, costs in steps.items()}

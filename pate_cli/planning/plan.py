@@ -2,9 +2,9 @@
 
 A plan meets its goal if a run at the middle level of agreement is expected to give enough answers
 and passes the release test nine times in ten. An expected number of answers is multiplied by the
-pass probability. The public rule chooses the settings (`rule`). The plan uses the forecast that a
-run makes before it starts (`forecast`). A plan agrees with the run whose command it prints, because
-plans and runs use the same function `forecast`.
+pass probability. The module `rule` chooses the settings, as for a run with a target. The plan uses
+the forecast that a run makes before it starts (`forecast`). A plan agrees with the run whose
+command it prints, because plans and runs use the same function `forecast`.
 """
 
 from __future__ import annotations

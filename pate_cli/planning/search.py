@@ -347,7 +347,7 @@ class Search:
             look: evaluates settings.
             votes: how many votes a query has, without the votes of a prior.
             given: parameters that the search must not change, with their values in votes.
-            weights: whether the search also chooses the weight of a prior.
+            weights: whether the search also chooses how many votes a guess of the prior is worth.
             margin: the largest T, as a multiple of all votes on a query, prior included.
             progress: called with the number of settings that were just evaluated.
         """

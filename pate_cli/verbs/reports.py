@@ -65,7 +65,7 @@ class RecordCost(Result):
 
     @property
     def holds(self) -> bool:
-        """Return whether the record has all runs of all given reports, with the reports' costs."""
+        """Return whether the record has all runs that the reports list, with equal costs."""
         return all(check.outcome == OK for check in self.reports or ())
 
     @property

@@ -74,7 +74,7 @@ def test_columns_that_do_not_fit_are_refused_by_row(changed, text):
 
 def test_several_labels_a_query_are_those_of_whole_queries():
     halves = refusal(ParameterError, several, [1, 0], label_set=LabelSet(3))
-    assert halves == "give 3 rows for every query, one per label; got 2 rows"
+    assert halves == "labels must have 3 rows for every query, one per label; got 2 rows"
     apart = refusal(ParameterError, several, [1, 0], ids=np.array([0, 1]))
     assert apart == "row 1: all labels of a query must have the same query id"
     other = refusal(ParameterError, several, [1, 2])

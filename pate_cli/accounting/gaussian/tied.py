@@ -212,7 +212,7 @@ class _Sides:
 
     @property
     def both(self) -> _Sides:
-        """Return each pair of classes twice: first with its f, later with its other class as f."""
+        """Return each pair of classes (f, o) twice: as it is, and with f and o exchanged."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),

@@ -239,6 +239,6 @@ def refuse_short(given: Iterable[Stated], order: float) -> None:
         if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(
                 f"{part.name or 'an external curve'} has no cost at order {order:g}, which the "
-                f"release uses; its largest order, after conversion to a replaced record, is "
+                f"release uses; its largest order for a replaced record is "
                 f"{part.highest:g}; state its cost at higher orders, or give a lower `order`"
             )

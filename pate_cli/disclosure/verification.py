@@ -575,10 +575,8 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
         since = (known.answers or 0) - (told.answers or 0)
         if not 0 <= since <= by_now.queries - asked.queries:
             yield f"answers is {told.answers or 0}, but the record now has {known.answers or 0}"
-    if told.external is not None:  # Its time and delta are those of the release that it entered.
-        names -= {"time", "epsilon", "delta"}
-    if not told.turns:  # Older reports do not name the turns of a session.
-        names -= {"turns"}
+    if told.external is not None:  # Its delta is that of the release with which it entered.
+        names -= {"epsilon", "delta"}
     if told.ensemble is None:  # At that time no ensembles were declared disjoint.
         names -= {"ensemble"}
     for name in sorted(names):

@@ -216,7 +216,7 @@ def released(asked: Mapping[str, Any]) -> Released:
                 "pay for all draws"
             )
 
-    beside = known | _stated(parts, known, began=began)
+    beside = known | _stated(parts, known)
     entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
     entry.enter()
     with entry.standing(until_read=False):
@@ -335,7 +335,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
     return replace(facts, sanitized=drawn)
 
 
-def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:
+def _stated(parts: Sequence[Stated], known: SpendRecord) -> SpendRecord:
     """Return a record with one run for each external cost; refuse the same cost given twice."""
     delta = max((run.delta for run in known.runs if run.delta > 0.0), default=DELTA)
     costs = {part.digest: part for part in parts}
@@ -348,7 +348,7 @@ def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> Spend
         Run.of(
             id=name,
             outcome=Outcome.STATED,
-            time=began,
+            time=None,
             delta=0.0 if part.curve is None else delta,
             external=part,
         )

@@ -105,16 +105,21 @@ def test_a_curve_must_reach_the_order_of_the_ledgers():
     curve = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=REPLACE)
     refuse_short([curve], 64.0)
     text = refusal(LedgerError, refuse_short, [curve], 64.5)
-    assert "an external curve has no cost at order 64.5, which the release uses; for a" in text
+    assert "an external curve has no cost at order 64.5, which the release uses; its" in text
     twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
     refuse_short([twice], 32.0)
-    assert "its largest order is 32.252;" in refusal(LedgerError, refuse_short, [twice], 33.0)
+    assert "its largest order for a replaced record is 32.252;" in refusal(
+        LedgerError, refuse_short, [twice], 33.0
+    )
 
 
 @pytest.mark.parametrize("release", ["none", "upper"])
 def test_a_curve_that_ends_too_early_is_refused_before_anything_is_drawn(ledger, release, tmp_path):
     short = pate.Stated(orders=ORDERS[:3], rdp=0.05 * ORDERS[:3], adjacency=REPLACE)
-    with pytest.raises(LedgerError, match=r"has no cost at order 8, .* its largest order is 4;"):
+    with pytest.raises(
+        LedgerError,
+        match=r"has no cost at order 8, .* its largest order for a replaced record is 4;",
+    ):
         pate.release(ledger, release=release, external=[short], record=tmp_path / "r.json")
     assert pate.SpendRecord.read(tmp_path / "r.json").runs == ()
 

@@ -334,7 +334,11 @@ def _ensemble_file(name: str) -> Path:
             f"{quoted(name)} is not the name of an ensemble: a name has up to 100 letters, "
             "digits, '.', '_' and '-', and begins with a letter or a digit"
         )
-    file = RecordFile(state_folder() / f"{name}.spent.json")
+    return _heir(RecordFile(state_folder() / f"{name}.spent.json")).path
+
+
+def _heir(file: RecordFile) -> RecordFile:
+    """Return the record that has the runs of `file` now; `file` itself if no record took them."""
     passed = {file.path}
     while file.successor is not None and file.successor not in passed:
         other = RecordFile(file.successor)
@@ -342,7 +346,7 @@ def _ensemble_file(name: str) -> Path:
             break
         file = other
         passed.add(file.path)
-    return file.path
+    return file
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
@@ -655,7 +659,12 @@ class Entry:
             spent = Spent.of(self.record.runs)
             if self._run is not None:
                 epsilon, delta = spent.epsilon, spent.delta
-                file.settle(replace(self._run, total_epsilon=epsilon, total_delta=delta))
+                ended = replace(self._run, total_epsilon=epsilon, total_delta=delta)
+                file.settle(ended)
+        # Another record may have taken over the run before it ended.
+        if self._run is not None and (heir := _heir(file)) is not file:
+            with held([heir]):
+                heir.settle(ended)
         return replace(spent, runs=named_where_disjoint(self.record.runs))
 
     @property

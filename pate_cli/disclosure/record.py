@@ -349,7 +349,7 @@ def joined(run: Run, other: Run) -> Run:
     """Return an entry of a run with all that another entry of the same run adds to it.
 
     A report lacks some fields of a run. A run may have ended after an entry was written, and a
-    session may have gone on.
+    session may have gone on. If only one of the entries has a guarantee, the result is `run`.
 
     Raises:
         LedgerError: neither entry contains all queries of the session.
@@ -361,11 +361,15 @@ def joined(run: Run, other: Run) -> Run:
             "other: its record was copied, and both copies were asked. Its cost covers only one "
             "copy, so discard the answers of one copy, and give only the other copy"
         )
-    names = ["round", "drawn_from", "votes", "ensemble"]
+    if run.promised is not other.promised:
+        return run
+    names = ["round", "drawn_from", "votes"]
     told = {name: getattr(run, name) or getattr(other, name) for name in names}
-    pending = run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING
-    if pending or queries_in(other) > queries_in(run):
-        names = ["settings", "answers", "outcome", "turns", "total_epsilon", "total_delta"]
+    longer = first is run and queries_in(other) > queries_in(run)
+    if longer:
+        told |= {"settings": other.settings, "turns": other.turns}
+    if longer or (run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING):
+        names = ["outcome", "answers", "total_epsilon", "total_delta"]
         told |= {name: getattr(other, name) for name in names}
     return replace(run, **told)
 

@@ -32,7 +32,6 @@ from pate_cli.files import protected
 from pate_cli.files.addresses import (
     Digest,
     filesystem_of,
-    has_no_name,
     is_address,
     public_name,
     reachable,
@@ -548,32 +547,31 @@ def output_at(name: str, mode: int) -> Output:
 
     Raises:
         OutputError: the name is neither a file, a device nor a store that can be reached.
-        UsageError: the name is an address of a store, but only the owner may read the output.
+        UsageError: the name is that of a stream or the address of a store, but only the owner may
+            read the output.
     """
-    if not mode & 0o077:
+    secret = not mode & 0o077
+    if secret:
         refuse_address(name)
-        if (name in _STANDARD or has_no_name(name)) and name != os.devnull:
-            raise UsageError(
-                f"{public_name(name)} is no file, but only its owner may read this output; name a "
-                "file"
-            )
     shown, path = public_name(name), name
     if is_address(name):
         with reachable(shown, OutputError):
             filesystem, path = filesystem_of(name)
         if filesystem.type_name != "local":
             return StoredFile(shown, filesystem, path)
-    if name in _STANDARD:
-        return Stream(name)
     if name == "/dev/stderr" and sys.stderr is None:  # Its number may belong to another file.
         raise OutputError(f"cannot write {name}: it is closed; connect a pipe or a file")
     try:
-        kind = Path(path).stat().st_mode
+        kind = stat.S_IFIFO if path in _STANDARD else Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         kind = stat.S_IFREG
     except OSError as error:
         raise OutputError(f"cannot write {shown}: {error.strerror}") from error
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
+        if secret and os.path.realpath(path) != os.devnull:
+            raise UsageError(
+                f"{shown} is no file, but only its owner may read this output; name a file"
+            )
         return Stream(path)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise OutputError(

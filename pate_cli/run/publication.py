@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.files.addresses import public_name, report_beside
 from pate_cli.files.outputs import Outputs
-from pate_cli.files.protected import REPORT, current, note, watched
+from pate_cli.files.protected import REPORT, Replaces, current, note, watched
 from pate_cli.labels.forms import FORMATS, labels_in, refuse_names
 from pate_cli.labels.labels import (
     QUERY_ID,
@@ -163,10 +164,9 @@ class Publication:
         if ledger is not None and self._to.ledger is not None:
             self._out.write(self._to.ledger, ledger.to_json().encode())
         if self._to.report is not None:
-            # The report of a run that was interrupted may lack later runs of the record.
-            told = f'"run": "{report.run}"'.encode()
-            data = report.to_json().encode()
-            self._out.write(self._to.report, data, earlier=lambda file: told in file.read())
+            self._out.write(
+                self._to.report, report.to_json().encode(), earlier=_report_of_run(report)
+            )
         self._out.publish()
 
 
@@ -205,6 +205,26 @@ def publishing(
     with watched(), Outputs(force=to.force) as out:
         note("the record of what was spent", *records)
         yield to.reserve(out, resumed=resumed)
+
+
+def _report_of_run(report: Report) -> Replaces:
+    """Return a function that says whether a file is an earlier report of the same run and labels.
+
+    An earlier report may lack later runs of the record, or tell another time.
+    """
+    told = report.to_dict()
+
+    def earlier(file: IO[bytes]) -> bool:
+        if not REPORT(file):
+            return False
+        file.seek(0)
+        try:
+            there = json.loads(file.read())
+        except ValueError:
+            return False
+        return all(there.get(name) == told.get(name) for name in ("run", "rounds", "labels"))
+
+    return earlier
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:

@@ -53,10 +53,11 @@ _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 def _inputs(
     given: Sequence[Given], *, unverified: bool
-) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
-    """Return every input of `release` with its path, and all runs in these inputs.
+) -> tuple[list[tuple[Held, Path | None]], SpendRecord, set[str]]:
+    """Return every input of `release` with its path, all their runs, and the ids of doubted runs.
 
-    The path is None if the input is not given as a file.
+    The path is None if the input is not given as a file. A doubted run is in an input that fails
+    verification, or has no guarantee for another reason.
 
     Args:
         given: ledgers, reports and records, or the names of such files.
@@ -67,7 +68,7 @@ def _inputs(
         MismatchError: an input fails verification, or two inputs contradict each other.
         UsageError: a report has no guarantee, or covers several runs without listing them.
     """
-    found, known = list[tuple[Held, Path | None, str]](), SpendRecord()
+    found, known, doubted = list[tuple[Held, Path | None, str]](), SpendRecord(), set[str]()
     for number, one in enumerate(given, 1):
         path = Path(one) if isinstance(one, str | PathLike) else None
         held = _content(one) if isinstance(one, str | PathLike) else one
@@ -79,7 +80,8 @@ def _inputs(
         if not unverified:
             _check_alike(known, told, name)
         known |= told
-    return [(held, path) for held, path, _ in found], known
+        doubted |= {run.id for run in told.runs if not run.promised}
+    return [(held, path) for held, path, _ in found], known, doubted
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
@@ -177,7 +179,7 @@ def released(asked: Mapping[str, Any]) -> Released:
     """
     given, unverified, began = asked["given"], asked["unverified"], now()
     several = given if isinstance(given, list | tuple) else [given]
-    inputs, known = _inputs(several, unverified=unverified)
+    inputs, known, doubted = _inputs(several, unverified=unverified)
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in asked["external"]]
     ledgers = [held for held, _ in inputs if isinstance(held, Ledger)]
     total = functools.reduce(operator.add, ledgers) if ledgers else None
@@ -221,7 +223,11 @@ def released(asked: Mapping[str, Any]) -> Released:
     entry.enter()
     with entry.standing(until_read=False):
         if alone is None:
-            facts = _of_all(entry.record, facts, unverified=unverified)
+            runs = (
+                replace(run, promised=run.promised and run.id not in doubted)
+                for run in entry.record.runs
+            )
+            facts = _of_all(tuple(runs), facts, unverified=unverified)
         else:
             facts = _drawn(alone, facts, key, earlier(entry.record))
             facts = replace(facts, spent=entry.settle(Outcome.RELEASED))
@@ -357,9 +363,8 @@ def _stated(parts: Sequence[Stated], known: SpendRecord) -> SpendRecord:
     return SpendRecord(tuple(runs))
 
 
-def _of_all(account: SpendRecord, facts: ReportFacts, *, unverified: bool) -> ReportFacts:
+def _of_all(runs: Sequence[Run], facts: ReportFacts, *, unverified: bool) -> ReportFacts:
     """Add the settings and costs of all runs of a record to the facts of a report."""
-    runs = account.runs
     for run in runs:
         if not run.claimed and not unverified:
             raise UsageError(

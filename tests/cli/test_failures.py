@@ -245,7 +245,8 @@ def test_nothing_is_drawn_of_a_ledger_whose_report_has_no_room(pate, refused, fo
 @pytest.mark.parametrize("ledger", ["-", "/dev/stdout", "/dev/fd/1"])
 def test_a_secret_goes_to_no_stream(pate, votes, leftovers, ledger):
     """A ledger in a pipe once became a file that everybody could read."""
-    done = pate("aggregate", votes, "-o", "l.csv", "--report", "r.json", "--ledger", ledger)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert f"{ledger} is no file, but only its owner may read this output" in done.stderr
-    assert leftovers() == []
+    for name in (ledger, f"file://{ledger}") if ledger != "-" else (ledger,):
+        done = pate("aggregate", votes, "-o", "l.csv", "--report", "r.json", "--ledger", name)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"{name} is no file, but only its owner may read this output" in done.stderr
+        assert leftovers() == []

@@ -4,6 +4,7 @@ What happens to runs that are killed is tried in `tests/kills`.
 """
 
 import errno
+import json
 import os
 import pickle
 import stat
@@ -288,9 +289,19 @@ def test_a_resumed_run_replaces_the_report_that_it_wrote_before(recorded, here, 
     assert run(other).exit_code == 0
     assert run(line).exit_code == 0
     assert Path("labels.npy").read_bytes() == labels
-    # A report of another run stays.
-    done = run([*other, "--checkpoint", "another"])
-    assert (done.exit_code, "exists already" in done.stderr) == (6, True)
+    # A report of another run stays, and whatever else names this run.
+    quoted = f'"run": "{json.loads(Path("report.json").read_text())["run"]}"'
+    for text in (Path("other.json").read_text(), quoted, f'{{"schema_version": 1, {quoted}}}'):
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoint, "end", lambda self: None)
+            Path("labels.npy").unlink()
+            Path("report.json").unlink()
+            assert run(line).exit_code == 0
+        Path("labels.npy").unlink()
+        Path("report.json").write_text(text)
+        assert run(line).exit_code in (2, 6)
+        assert Path("report.json").read_text() == text
+        Path("labels.npy").write_bytes(labels)
 
 
 @pytest.mark.parametrize("kind", some(["plain", "target"], 2))

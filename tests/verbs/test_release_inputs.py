@@ -10,8 +10,10 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, SpentError, UsageError
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.facts import report_of, run_of
 from pate_cli.disclosure.guarantee import sentence
+from pate_cli.disclosure.record import RecordFile
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.verbs.signatures import verify
 
 VOTES = [[50, 6, 4]] * 20
@@ -323,3 +325,58 @@ def test_a_report_may_leave_out_runs_that_began_after_it_in_another_record(tmp_p
 def test_a_run_from_a_seed_that_enters_a_record_fails_for_its_seed_only(tmp_path):
     report = pate.aggregate(VOTES, "gnmax", **GIVEN, seed=1, record=tmp_path / "r.json").report
     assert pate.verify(report).failed == ["promise"]
+
+
+@pytest.mark.parametrize("first", ["record", "forged"])
+def test_what_does_not_verify_changes_no_entry_of_a_record(tmp_path, first):
+    """With `unverified`, the settings of a forged report once replaced those of a pending run."""
+    dear = pate.aggregate(VOTES, "gnmax", **{**GIVEN, "sigma2": 4.0}, record=tmp_path / "a").report
+    (run,) = dear.spent.runs
+    pending = {"outcome": Outcome.PENDING, "answers": None, "total_epsilon": None}
+    path = tmp_path / "pending.json"
+    RecordFile(path).enter(dataclasses.replace(run, **pending, total_delta=None))
+    text = dear.to_json().replace('"sigma2": 4.0', '"sigma2": 400.0')
+    (tmp_path / "forged.json").write_text(text)
+    given = [path, tmp_path / "forged.json"]
+    report = pate.release(given if first == "record" else given[::-1], unverified=True).report
+    assert (report.sound, report.unsettled) == (False, ("inputs",))
+    assert report.epsilon == released(path).epsilon == dear.epsilon
+
+
+def test_a_report_gives_no_run_of_a_record_an_ensemble(tmp_path):
+    """A run without an ensemble counts for everybody; a forged report once took that away."""
+    record = tmp_path / "a.json"
+    report = pate.aggregate(VOTES, "gnmax", **GIVEN, record=record).report
+    named = dataclasses.replace(report.spent.runs[0], ensemble="oct")
+    other = dataclasses.replace(
+        run_of(alone(5)), ensemble="nov", disjoint_from=("oct",), round="", session=None
+    )
+    forged = pate.SpendRecord((named, other))
+    assert pate.release([record, forged]).report.epsilon > report.epsilon
+    assert pate.SpendRecord.read(record).runs[0].ensemble is None
+
+
+def test_a_report_may_leave_out_an_external_cost_that_was_stated_after_it(tmp_path, monkeypatch):
+    reports = []
+    for day, name in enumerate("ab", 1):
+        monkeypatch.setattr("pate_cli.verbs.aggregate.now", lambda day=day: f"2026-01-0{day}")
+        given = {**GIVEN, "record": tmp_path / f"{name}.json"}
+        reports.append(pate.aggregate(VOTES, "gnmax", **given).report)
+    cost = pate.Stated("replace-one", epsilon=0.1, delta=1e-7)
+    pate.release(tmp_path / "b.json", external=[cost])
+    pate.release([tmp_path / "b.json", tmp_path / "a.json"])
+    assert pate.spent(tmp_path / "b.json", reports=reports).holds
+
+
+def test_a_run_that_ends_after_its_record_was_taken_over_ends_in_the_other_record(tmp_path):
+    """There it stayed pending, and its report did not fit."""
+    old, year = tmp_path / "old.json", tmp_path / "year.json"
+
+    def progress(*_):
+        if old.exists() and not year.exists():
+            pate.release(old, record=year)
+
+    given = {**GIVEN, "record": old, "progress": progress}
+    report = pate.aggregate(VOTES, "gnmax", **given).report
+    assert [run.outcome for run in pate.SpendRecord.read(year).runs] == [Outcome.LABELLED]
+    assert pate.spent(year, reports=[report]).holds

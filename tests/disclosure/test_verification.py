@@ -36,9 +36,8 @@ def session(queries, answers, *, rule=RULE, **noise):
     """A session that has asked so many queries, in the record."""
     mechanism = pate.ConfidentGNMax(20, 3, **NOISE | noise)
     settings = told(mechanism, queries, rule=rule)
-    return Run.of(
-        id="s", outcome=Outcome.LABELLED, time=None, settings=settings, answers=answers, session="x"
-    )
+    told_of = {"answers": answers, "session": "x", "turns": "0" * queries}
+    return Run.of(id="s", outcome=Outcome.LABELLED, time=None, settings=settings, **told_of)
 
 
 def failed(report):

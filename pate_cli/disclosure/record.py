@@ -365,7 +365,7 @@ def joined(run: Run, other: Run) -> Run:
         return run
     names = ["round", "drawn_from", "votes"]
     told = {name: getattr(run, name) or getattr(other, name) for name in names}
-    longer = first is run and queries_in(other) > queries_in(run)
+    longer = queries_in(other) > queries_in(run)
     if longer:
         told |= {"settings": other.settings, "turns": other.turns}
     if longer or (run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING):

@@ -77,22 +77,28 @@ def _inputs(
     found.sort(key=lambda each: (SpendRecord, Report, Ledger).index(type(each[0])))
     for held, _, name in found:
         told = _told(held, name, unverified=unverified)
-        if not unverified:
-            _check_alike(known, told, name)
+        told = _alike(told, known, name, unverified=unverified)
         known |= told
         doubted |= {run.id for run in told.runs if not run.promised}
     return [(held, path) for held, path, _ in found], known, doubted
 
 
-def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
-    """Raise MismatchError if the same run has one cost in `told` and another cost in `known`."""
-    for run in told.runs:
-        there = known.known(run.id)
-        if there is not None and not same_cost(run, there):
-            raise MismatchError(
-                f"{name} and the other inputs have different costs for run {run.id}; find the "
-                "input that was changed, and give the original of this input"
-            )
+def _alike(told: SpendRecord, known: SpendRecord, name: str, *, unverified: bool) -> SpendRecord:
+    """Return `told`, in which runs that have another cost in `known` have no guarantee.
+
+    Raises:
+        MismatchError: there is such a run, and `unverified` is False.
+    """
+    there = {run.id: run for run in known.runs}
+    apart = {run.id for run in told.runs if not same_cost(run, there.get(run.id, run))}
+    for run in apart if not unverified else ():
+        raise MismatchError(
+            f"{name} and the other inputs have different costs for run {run}; find the input that "
+            "was changed, and give the original of this input"
+        )
+    return SpendRecord(
+        tuple(replace(run, promised=run.promised and run.id not in apart) for run in told.runs)
+    )
 
 
 def _content(given: str | PathLike[str]) -> Held:
@@ -195,8 +201,8 @@ def released(asked: Mapping[str, Any]) -> Released:
             "record and the other inputs together"
         )
     place, run = _record_of(inputs, asked, seeded=facts.seeded), None
-    if not unverified:
-        _check_alike(place.record, known, "the record")
+    known = _alike(known, place.record, "an input", unverified=unverified)
+    doubted |= {run.id for run in known.runs if not run.promised}
     # Earlier draws from a ledger are in the record, not in the ledger.
     facts = replace(facts, recorded=total is None or place.file is not None)
     if alone is not None and facts.sanitizer is not None:

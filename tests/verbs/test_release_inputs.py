@@ -380,3 +380,19 @@ def test_a_run_that_ends_after_its_record_was_taken_over_ends_in_the_other_recor
     report = pate.aggregate(VOTES, "gnmax", **given).report
     assert [run.outcome for run in pate.SpendRecord.read(year).runs] == [Outcome.LABELLED]
     assert pate.spent(year, reports=[report]).holds
+
+
+def test_an_input_that_contradicts_a_record_changes_nothing_in_it(tmp_path):
+    """Alone it verifies; with `unverified`, its settings once entered the record."""
+    path = tmp_path / "record.json"
+    report = pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=5, record=path).report
+    (run,) = report.spent.runs
+    mechanism = {**run.settings.mechanism, "sigma2": 90.0}
+    settings = dataclasses.replace(run.settings, mechanism=mechanism, queries=9, max_answers=9)
+    forged = pate.SpendRecord((dataclasses.replace(run, settings=settings, answers=9).priced,))
+    with pytest.raises(MismatchError, match="have different costs for run"):
+        pate.release([path, forged])
+    for given in ([path, forged], [forged]):
+        total = pate.release(given, unverified=True, record=path).report
+        assert (total.sound, total.epsilon) == (False, report.epsilon)
+        assert released(path).epsilon == report.epsilon

@@ -6,12 +6,14 @@ import io
 import os
 import tarfile
 
+import numpy as np
 import pytest
 
 from pate_cli.core.errors import OutputError, VoteError
 from pate_cli.paper.votes import fetch_votes
 
-FILES = {"one.npy": b"first" * 1000, "two.npy": b"second" * 900, "three.npy": os.urandom(5000)}
+NOISE = np.random.default_rng(1).bytes(5000)
+FILES = {"one.npy": b"first" * 1000, "two.npy": b"second" * 900, "three.npy": NOISE}
 EXPECTED = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
 TWO = {name: FILES[name] for name in ("one.npy", "two.npy")}
 MIB = 1 << 20
@@ -94,7 +96,7 @@ BAD = {
     "a link instead": (LINKED, "the archive lacks three.npy"),
     "another before": (tarred(FILES, extra=[tarfile.TarInfo("one.npy")]), "has another sha256"),
     "truncated gzip": (gzip.compress(GOOD)[:-1500], "damaged, cut short"),
-    "damaged gzip": (gzip.compress(GOOD)[:40] + b"\0" * 900, "damaged, cut short"),
+    "damaged gzip": (gzip.compress(GOOD, mtime=0)[:40] + b"\0" * 900, "damaged, cut short"),
     "no archive": (b"<html>Not Found</html>", "not a tar file"),
 }
 

@@ -15,6 +15,7 @@ from pate_cli.planning.tune import tune
 from pate_cli.planning.vote_model import VoteModel
 
 WEIGHT = "prior_weight"
+TEST = {"threshold": 40.0, "sigma1": 20.0}  # A search for the noise of answers alone is shorter.
 TARGET, NONE, UPPER = ReleaseKind.TARGET, ReleaseKind.NONE, ReleaseKind.UPPER
 
 
@@ -50,14 +51,14 @@ def test_a_tested_target_gives_what_it_says():
 
 
 def test_the_least_target_for_answers_gives_them_and_less_does_not():
-    votes, given = votes_of(), {"threshold": 40.0, "sigma1": 20.0}
-    found = tune(votes, [Goal(TARGET, answers=40, min_agreement=0.8)], given=given)
+    votes = votes_of()
+    found = tune(votes, [Goal(TARGET, answers=40, min_agreement=0.8)], given=TEST)
     epsilon = found.best.forecast.epsilon
     assert found.best.stated["refusal_epsilon"] == epsilon  # the least ε leaves nothing over
     target = TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon)
     exact = run_of(votes, found, target)
     assert exact.expected_answers[0] >= 0.99 * 40
-    less = tune(votes, [Goal(TARGET, epsilon=0.95 * epsilon, min_agreement=0.8)], given=given)
+    less = tune(votes, [Goal(TARGET, epsilon=0.95 * epsilon, min_agreement=0.8)], given=TEST)
     assert less.best.forecast.expected_answers[0] < 40
 
 
@@ -88,7 +89,7 @@ def test_a_sanitized_epsilon_is_two_deviations_above_its_mean(goal):
 def test_floors_on_agreement_are_kept_and_cost_answers():
     votes = votes_of(4, agreement=0.6)
     found = [
-        tune(votes, [Goal(NONE, epsilon=3.0, min_agreement=floor)]).best.forecast
+        tune(votes, [Goal(NONE, epsilon=3.0, min_agreement=floor)], given=TEST).best.forecast
         for floor in (0.6, 0.9)
     ]
     assert found[1].agreement[0] >= 0.9
@@ -107,9 +108,8 @@ def test_the_better_release_wins_and_the_others_are_told():
 def test_a_prior_is_weighed():
     votes = votes_of(4, queries=60, agreement=0.6, prior=0.95)
     goal = Goal(NONE, epsilon=3.0, min_agreement=0.85)
-    test = {"threshold": 40.0, "sigma1": 20.0}
-    free, without = tune(votes, [goal], given=test), tune(votes, [goal], given=test | {WEIGHT: 0})
-    fixed = tune(votes, [goal], given=test | {WEIGHT: 12})
+    free, without = tune(votes, [goal], given=TEST), tune(votes, [goal], given=TEST | {WEIGHT: 0})
+    fixed = tune(votes, [goal], given=TEST | {WEIGHT: 12})
     assert free.best.settings.prior_weight > 0
     assert without.best.settings.prior_weight == 0
     assert fixed.best.settings.prior_weight == 12
@@ -134,8 +134,7 @@ def test_what_is_given_stays_as_it_is():
 
 def test_several_votes_of_a_record_cost_more():
     goal = Goal(TARGET, epsilon=1.0, min_agreement=0.8)
-    given = {"threshold": 40.0, "sigma1": 20.0}
-    one, two = (tune(votes_of(k=k), [goal], given=given).best.forecast for k in (1, 2))
+    one, two = (tune(votes_of(k=k), [goal], given=TEST).best.forecast for k in (1, 2))
     assert two.mechanism.teachers_per_record == 2
     assert two.expected_answers[0] < one.expected_answers[0]
 

@@ -661,10 +661,12 @@ class Entry:
                 epsilon, delta = spent.epsilon, spent.delta
                 ended = replace(self._run, total_epsilon=epsilon, total_delta=delta)
                 file.settle(ended)
-        # Another record may have taken over the run before it ended.
-        if self._run is not None and (heir := _heir(file)) is not file:
-            with held([heir]):
-                heir.settle(ended)
+        # Another record may have taken over the run before it ended. If that record cannot be
+        # written, the run stays pending in it, and its full cost counts.
+        with contextlib.suppress(LedgerError, OutputError, OSError):
+            if self._run is not None and (heir := _heir(file)) is not file:
+                with held([heir]):
+                    heir.settle(ended)
         return replace(spent, runs=named_where_disjoint(self.record.runs))
 
     @property

@@ -365,13 +365,12 @@ def joined(run: Run, other: Run) -> Run:
         return run
     names = ["round", "drawn_from", "votes"]
     told = {name: getattr(run, name) or getattr(other, name) for name in names}
-    longer = queries_in(other) > queries_in(run)
-    if longer:
-        told |= {"settings": other.settings, "turns": other.turns}
-    if longer or (run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING):
-        names = ["outcome", "answers", "total_epsilon", "total_delta"]
-        told |= {name: getattr(other, name) for name in names}
-    return replace(run, **told)
+    later = []
+    if run.outcome is Outcome.PENDING and other.outcome is not Outcome.PENDING:
+        later += ["outcome", "answers", "total_epsilon", "total_delta"]
+    if queries_in(other) > queries_in(run):
+        later += ["settings", "turns", "outcome", "answers"]
+    return replace(run, **told | {name: getattr(other, name) for name in later})
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:

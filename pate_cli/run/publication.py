@@ -220,7 +220,7 @@ def _report_of_run(report: Report) -> Replaces:
         file.seek(0)
         try:
             there = json.loads(file.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         return all(there.get(name) == told.get(name) for name in ("run", "rounds", "labels"))
 

@@ -23,6 +23,8 @@ from pate_cli.run.checkpoint import Checkpoint
 from refusals import refusal
 from slices import some
 
+DEEP = '{"schema_version": ' + "[" * 10**5
+
 
 @pytest.fixture(scope="module")
 def votes(tmp_path_factory):
@@ -291,7 +293,12 @@ def test_a_resumed_run_replaces_the_report_that_it_wrote_before(recorded, here, 
     assert Path("labels.npy").read_bytes() == labels
     # A report of another run stays, and whatever else names this run.
     quoted = f'"run": "{json.loads(Path("report.json").read_text())["run"]}"'
-    for text in (Path("other.json").read_text(), quoted, f'{{"schema_version": 1, {quoted}}}'):
+    for text in (
+        Path("other.json").read_text(),
+        quoted,
+        f'{{"schema_version": 1, {quoted}}}',
+        DEEP,
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(Checkpoint, "end", lambda self: None)
             Path("labels.npy").unlink()

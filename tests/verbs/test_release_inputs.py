@@ -382,6 +382,18 @@ def test_a_run_that_ends_after_its_record_was_taken_over_ends_in_the_other_recor
     assert pate.spent(year, reports=[report]).holds
 
 
+def test_a_run_ends_even_if_the_record_that_took_it_over_is_damaged(tmp_path):
+    old, year = tmp_path / "old.json", tmp_path / "year.json"
+
+    def progress(*_):
+        if old.exists() and not year.exists():
+            pate.release(old, record=year)
+            year.write_text(year.read_text() + "damaged\n")
+
+    given = {**GIVEN, "record": old, "progress": progress}
+    assert pate.aggregate(VOTES, "gnmax", **given).report.answers == len(VOTES)
+
+
 def test_an_input_that_contradicts_a_record_changes_nothing_in_it(tmp_path):
     """Alone it verifies; with `unverified`, its settings once entered the record."""
     path = tmp_path / "record.json"

@@ -176,6 +176,8 @@ def test_a_record_of_reports_follows_a_session_that_goes_on(tmp_path):
     assert (after.spent.count, after.queries) == (1, 3)
     assert after.epsilon == before.epsilon  # what the rule of the session allows
     assert pate.spent(total, reports=[after, before]).holds
+    entered = pate.SpendRecord.read(total).runs[0]  # The total when it entered stays.
+    assert entered.total_epsilon == before.spent.runs[0].total_epsilon
     assert pate.release(total).report.queries == 3
     for given in ([before, after, sessions], [after, sessions, before]):
         assert pate.release(given, record=False).report.queries == 3

@@ -134,3 +134,12 @@ def test_warnings_reach_report_and_quote():
         found = verb(counts, **words, release=release, max_epsilon=100.0)
         warnings = getattr(found, "report", found).warnings
         assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]
+
+
+def test_a_threshold_that_nothing_reaches_has_a_quote_at_a_target():
+    """Rows that cost nothing once made a number of rows that no integer holds."""
+    votes = np.zeros((20, 50), dtype=np.int64)
+    given = {"layout": "labels", "classes": 3, "teachers": 50, "target_epsilon": 1.0}
+    found = pate.quote(votes, threshold="400%", sigma1=2, sigma2=5, **given)
+    assert found.epsilon <= 1.0
+    assert any(text.startswith(FAR) for text in found.warnings)

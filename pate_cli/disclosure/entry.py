@@ -601,15 +601,16 @@ class Entry:
         try:
             with held([file, *left]):
                 self._check()
-                file.amend(*self.record.runs)
-                new = self.record.missing_in(file.record)
+                record = self.record
+                file.amend(*record.runs)
+                new = record.missing_in(file.record)
                 if new:
                     own = None if self._run is None else self._run.id
                     self._fresh = new[-1].id == own
                     last = new[-1]
                     if last.total_epsilon is None:
-                        all_runs = total_of(self.record.runs)
-                        epsilon, delta = all_runs.epsilon, all_runs.delta
+                        total = total_of(record.runs)
+                        epsilon, delta = total.epsilon, total.delta
                         last = replace(last, total_epsilon=epsilon, total_delta=delta)
                     # A session of an earlier record cannot go on in this record, which does not
                     # contain its queries. So its entry has no hash by which a session is found.

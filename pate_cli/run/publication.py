@@ -212,7 +212,6 @@ def _report_of_run(report: Report) -> Replaces:
 
     An earlier report may lack later runs of the record, or tell another time.
     """
-    told = report.to_dict()
 
     def earlier(file: IO[bytes]) -> bool:
         if not REPORT(file):
@@ -222,6 +221,7 @@ def _report_of_run(report: Report) -> Replaces:
             there = json.loads(file.read())
         except (ValueError, RecursionError):
             return False
+        told = report.to_dict()
         return all(there.get(name) == told.get(name) for name in ("run", "rounds", "labels"))
 
     return earlier

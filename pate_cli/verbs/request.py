@@ -263,7 +263,7 @@ def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
     mechanism = asked["mechanism"]
     if not isinstance(mechanism, Mechanism | MechanismChoice):
         return chosen(mechanism, asked)
-    for name in _parameters(asked):
+    for name in parameters_in(asked):
         raise UsageError(f"the mechanism object already has `{name}`; leave out `{name}`")
     if asked["teachers_per_record"] not in (1, mechanism.teachers_per_record):
         raise UsageError(
@@ -274,10 +274,10 @@ def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
 
 def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoice:
     """Return a mechanism by its name and the given parameters; other parameters get defaults."""
-    return MechanismChoice(MechanismName(name), _parameters(asked), asked["teachers_per_record"])
+    return MechanismChoice(MechanismName(name), parameters_in(asked), asked["teachers_per_record"])
 
 
-def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
+def parameters_in(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords in `asked` that are parameters of mechanisms and are not None."""
     return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 

@@ -27,7 +27,7 @@ from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_le
 from pate_cli.planning.voters import VoterPlan, plan_voters
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import Votes, dashed
-from pate_cli.verbs.request import PARAMETERS, reading, requested
+from pate_cli.verbs.request import PARAMETERS, parameters_in, reading, requested
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
 
@@ -108,7 +108,9 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     if mechanism is not None:
-        MechanismChoice(mechanism, _named(asked))  # It refuses parameters of other mechanisms.
+        MechanismChoice(
+            mechanism, parameters_in(asked)
+        )  # It refuses parameters of other mechanisms.
     kinds = _KINDS if release is None else (ReleaseKind(release),)
     model, basis = _made_up(asked) if votes is None else _model(asked)
     if model.few is not None:
@@ -199,15 +201,9 @@ def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
         return model, {"votes": "file", **basis}
 
 
-def _named(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the threshold and the noise that the caller gave, as numbers of votes or shares."""
-    named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
-    return {name: each for name, each in named.items() if each is not None}
-
-
 def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
-    given = in_votes(_named(asked), teachers)
+    given = in_votes(parameters_in(asked), teachers)
     if asked["prior_weight"] is not None:
         weight = Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
         given["prior_weight"] = round(weight)

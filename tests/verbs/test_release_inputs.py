@@ -309,13 +309,19 @@ def test_whole_numbers_in_an_external_cost_are_numbers(tmp_path):
     assert pate.release(record).report.epsilon == report.epsilon
 
 
-def test_a_report_may_leave_out_runs_that_began_after_it_in_another_record(tmp_path, monkeypatch):
-    """A run that was taken over stood after later ones, which its report then left out."""
+def two_days(tmp_path, monkeypatch):
+    """The reports of a run in a.json and, a day later, of one in b.json."""
     reports = []
     for day, name in enumerate("ab", 1):
         monkeypatch.setattr("pate_cli.verbs.aggregate.now", lambda day=day: f"2026-01-0{day}")
         given = {**GIVEN, "record": tmp_path / f"{name}.json"}
         reports.append(pate.aggregate(VOTES, "gnmax", **given).report)
+    return reports
+
+
+def test_a_report_may_leave_out_runs_that_began_after_it_in_another_record(tmp_path, monkeypatch):
+    """A run that was taken over stood after later ones, which its report then left out."""
+    reports = two_days(tmp_path, monkeypatch)
     joined = tmp_path / "b.json"
     pate.release([joined, tmp_path / "a.json"])
     assert [run.time for run in pate.SpendRecord.read(joined).runs] == ["2026-01-02", "2026-01-01"]
@@ -357,11 +363,7 @@ def test_a_report_gives_no_run_of_a_record_an_ensemble(tmp_path):
 
 
 def test_a_report_may_leave_out_an_external_cost_that_was_stated_after_it(tmp_path, monkeypatch):
-    reports = []
-    for day, name in enumerate("ab", 1):
-        monkeypatch.setattr("pate_cli.verbs.aggregate.now", lambda day=day: f"2026-01-0{day}")
-        given = {**GIVEN, "record": tmp_path / f"{name}.json"}
-        reports.append(pate.aggregate(VOTES, "gnmax", **given).report)
+    reports = two_days(tmp_path, monkeypatch)
     cost = pate.Stated("replace-one", epsilon=0.1, delta=1e-7)
     pate.release(tmp_path / "b.json", external=[cost])
     pate.release([tmp_path / "b.json", tmp_path / "a.json"])

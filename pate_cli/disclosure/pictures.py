@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
@@ -256,13 +257,15 @@ def draw_plan(
     known, levels = found.known, found.known.shown
     title = f"{known.teachers} teachers, who are right {levels[0]:.0%} to {levels[-1]:.0%}"
     axes = axes or new_axes(title)[0]
+    styles = itertools.cycle(["--", "-.", ":", "-"])  # Other teachers share one colour.
     for number in sorted({number for number, _, _ in points}):
         here = [(at, answers) for each, at, answers in points if each == number]
         at, answers = np.array([at for at, _ in here]), np.array([each for _, each in here])
-        colour, line = (_BLUE, "-") if number == known.teachers else (_GREEN, "--")
+        own = number == known.teachers
+        colour, style = (_BLUE, "-") if own else (_GREEN, next(styles))
         middle = answers[:, len(levels) // 2]
-        axes.plot(at, middle, line, color=colour, label=f"{number} teachers")
-        if number == known.teachers:
+        axes.plot(at, middle, color=colour, linestyle=style, label=f"{number} teachers")
+        if own:
             ends = answers.min(axis=1), answers.max(axis=1)
             axes.fill_between(at, *ends, color=colour, alpha=0.2, linewidth=0)
     axes.plot([known.epsilon], [found.answers], "o", color=_VERMILION, label="the plan")

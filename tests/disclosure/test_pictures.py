@@ -126,3 +126,13 @@ def test_what_the_pictures_show():
     together, budget = spent().lines
     assert together.get_ydata().tolist() == [1.0, 2.0]
     assert set(budget.get_ydata()) == {3.0}
+
+
+def test_lines_of_other_teachers_can_be_told_apart():
+    """They once had one colour and one style, so that the legend named four equal lines."""
+    known = SimpleNamespace(teachers=40, epsilon=2.0, delta=1e-5, shown=(0.7, 0.8, 0.9))
+    points = [(n, at, (1.0, 2.0, 3.0)) for n in (20, 28, 40, 56, 80) for at in (1.0, 2.0)]
+    axes = draw_plan(SimpleNamespace(known=known, answers=4.0), points)
+    lines = [line for line in axes.get_lines() if line.get_label().endswith("teachers")]
+    looks = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(looks) == len(lines) == 5

@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pate_cli import mechanisms
-from pate_cli.core.stamps import __version__ as __version__
+from pate_cli.core import __version__ as __version__
 
 if TYPE_CHECKING:
     from pate_cli.core.errors import BudgetSpent as BudgetSpent

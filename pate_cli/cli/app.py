@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from pate_cli.cli import help as helping
 from pate_cli.cli.command import COMMANDS, Command, build, ending
 from pate_cli.cli.terminal import command, write
-from pate_cli.core.stamps import __version__
+from pate_cli.core import __version__
 
 _ABOUT: Final = "Private labels and an honest (epsilon, delta) from a file of teacher votes."
 _CLOSING: Final = (

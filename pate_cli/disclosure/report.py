@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.composition import Textbook
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core import __version__
 from pate_cli.core.arrays import LabelSet, rows_of
 from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said
-from pate_cli.core.stamps import __version__
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated

@@ -20,15 +20,18 @@ import hashlib
 import inspect
 import json
 import math
+import os
+import time
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.errors import LedgerError, PateError, quoted, shortened
+from pate_cli.core.errors import LedgerError, PateError, UsageError, quoted, shortened
 from pate_cli.files.addresses import LARGEST
 
 _T = TypeVar("_T")
@@ -287,3 +290,19 @@ def _built(kind: Any, data: dict[str, Any], refusal: Refusal, at: str) -> Any:
         raise
     except PateError as error:
         raise refusal.of(f"{at}: {error}" if at else error) from None
+
+
+def now() -> str:
+    """Return the current time as `2018-02-24T00:00:00Z`, or SOURCE_DATE_EPOCH if it is set.
+
+    Raises:
+        UsageError: SOURCE_DATE_EPOCH is not a number of seconds since 1970.
+    """
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        seconds = int(fixed) if fixed else time.time()
+        if seconds >= 0:
+            return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise UsageError(f"SOURCE_DATE_EPOCH must be whole seconds since 1970, got {quoted(fixed)}")

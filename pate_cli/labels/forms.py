@@ -11,14 +11,14 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.arrow import column_of, filled
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.protected import Replaces, beginning
@@ -35,6 +35,7 @@ _NPY: Final = beginning(
 _ROW_GROUP: Final = 1 << 20  # A new default of a library must not change the bytes.
 _TEXT_ROWS: Final = 1 << 16  # How many rows are turned into text at a time.
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
+_MOST_BYTES: Final = 2**31 - 1  # Arrow stores offsets of texts in 32 bits.
 
 
 class Outline(NamedTuple):
@@ -91,7 +92,7 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
     np.lib.format.write_array_header_1_0(file, header)
     for part in parts:
         said = part[name].indices if pa.types.is_dictionary(part[name].type) else part[name]
-        numbers = filled(said.cast(pa.int32()), NO_LABEL)
+        numbers = _filled(said.cast(pa.int32()), NO_LABEL)
         file.write(numbers.astype(kind, copy=False).tobytes())
 
 
@@ -197,6 +198,31 @@ FORMATS: Final[dict[LabelFormat, FileFormat]] = {
 """All properties of a format, except its name and its suffixes."""
 
 
+def _filled(column: Any, value: int) -> NDArray[Any]:
+    """Return an Arrow array of int32 as a numpy array, with a number in place of nulls."""
+    return np.from_dlpack(column.fill_null(column_of(np.array([value], dtype=np.int32))[0]))
+
+
+def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Any:
+    """Return numbers as an Arrow array, with nulls where `gaps` is True.
+
+    The conversion that pyarrow offers imports pandas, which takes longer than importing numpy.
+    """
+    valid = None if gaps is None else pa.py_buffer(np.packbits(~gaps, bitorder="little"))
+    whole = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [valid, whole])
+
+
+def texts_of(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array."""
+    raw = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    if ends[-1] > _MOST_BYTES:
+        raise ParameterError("a column of ids or names has over 2 GiB of text; shorten the texts")
+    places = pa.py_buffer(ends.astype(np.int32))
+    return pa.StringArray.from_buffers(len(raw), places, pa.py_buffer(b"".join(raw)))
+
+
 def labels_in(kind: LabelFormat) -> Replaces:
     """Return a function that says whether a file has labels, so that `force` may replace it.
 
@@ -247,7 +273,7 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
         return [before + say(value) for value in column.to_pylist()]
     coded = column.dictionary_encode()
     texts = [before + say(value) for value in [*coded.dictionary.to_pylist(), None]]
-    places = filled(coded.indices, len(texts) - 1)
+    places = _filled(coded.indices, len(texts) - 1)
     found: list[str] = np.array(texts, dtype=object)[places].tolist()
     return found
 

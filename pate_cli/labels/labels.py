@@ -16,13 +16,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import CLASSES, NO_LABEL, SOURCES, LabelSet, rows_of
-from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.said import Grid, Said
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.protected import Replaces
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, recut
+from pate_cli.labels.forms import (
+    BEHIND_IDS,
+    FORMATS,
+    Outline,
+    column_of,
+    labels_in,
+    recut,
+    texts_of,
+)
 
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from pate_cli.core import __version__
 from pate_cli.core.checks import check_whole
 from pate_cli.core.errors import (
     EngineError,
@@ -30,7 +31,6 @@ from pate_cli.core.errors import (
     without_credentials,
 )
 from pate_cli.core.memory import bound_reading
-from pate_cli.core.stamps import __version__
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext

@@ -9,7 +9,6 @@ from typing import Any
 
 from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.facts import Quote, quote_of, report_of
 from pate_cli.disclosure.figures import shown
@@ -17,6 +16,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import now
 from pate_cli.labels.labels import Labels
 from pate_cli.run.checkpoint import Checkpoint, begun
 from pate_cli.run.fold import nothing_seen

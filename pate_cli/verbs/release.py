@@ -21,7 +21,6 @@ from pate_cli.core.errors import (
     UsageError,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.core.stamps import now
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure.entry import Entry, RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.external import Stated, refuse_short
@@ -40,6 +39,7 @@ from pate_cli.files.addresses import (
     reading,
     refuse_address,
 )
+from pate_cli.files.document import now
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.promise import budget_of, kind_of, plan_of
 

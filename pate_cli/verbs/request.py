@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.accounting.few_votes import Few
+from pate_cli.core import __version__
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.stamps import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan

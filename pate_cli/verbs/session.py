@@ -28,7 +28,6 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.core.stamps import now
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.entry import Entry, held
 from pate_cli.disclosure.facts import report_of, run_facts
@@ -39,7 +38,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings, Training
 from pate_cli.disclosure.stopping import stop_rule
-from pate_cli.files.document import encoded
+from pate_cli.files.document import encoded, now
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism

@@ -10,8 +10,8 @@ import pytest
 import pate_cli as pate
 import record_files
 import reports
+from pate_cli.core import __version__
 from pate_cli.core.errors import LedgerError, ReportError
-from pate_cli.core.stamps import __version__
 from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of as from_facts
 from pate_cli.disclosure.facts import run_of, stated

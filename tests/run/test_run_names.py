@@ -7,7 +7,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import UsageError
-from pate_cli.core.stamps import now
+from pate_cli.files.document import now
 
 CHEAP = {"mechanism": "lnmax", "max_epsilon": 20.0, **reports.SHAPE}
 

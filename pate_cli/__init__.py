@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.signatures import spent as spent
     from pate_cli.verbs.signatures import tune as tune
     from pate_cli.verbs.signatures import verify as verify
-    from pate_cli.votes.groups import TeacherGroups as TeacherGroups
+    from pate_cli.votes.facts import TeacherGroups as TeacherGroups
     from pate_cli.votes.opening import open_votes as open_votes
 
 _HOMES = {
@@ -68,7 +68,7 @@ _HOMES = {
     "Session": "verbs.session",
     "SpendRecord": "disclosure.record",
     "SyntheticEnsemble": "planning.synthetic",
-    "TeacherGroups": "votes.groups",
+    "TeacherGroups": "votes.facts",
     "aggregate": "verbs.signatures",
     "compare": "verbs.signatures",
     "coordinated_choice": "verbs.coordinated",

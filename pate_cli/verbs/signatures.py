@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.verbs.release import Released
     from pate_cli.verbs.reports import RecordCost
-    from pate_cli.votes.groups import Groups
+    from pate_cli.votes.facts import Groups
     from pate_cli.votes.join import Queries
     from pate_cli.votes.names import Aliases, LabelNames
 

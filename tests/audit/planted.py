@@ -143,7 +143,7 @@ _BUGS: Final = {
          'self._noise("labels", operator.index(first) * operator.index(draws))',
          'self._noise("labels", 0)'),
     ],
-    "votes/groups.py": [
+    "votes/facts.py": [
         ("groups: one teacher of a record counts", "groups: six votes of one record",
          "k = self.teachers_per_record[rows[0]]", "k = 1"),
     ],

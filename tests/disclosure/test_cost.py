@@ -26,8 +26,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.votes.facts import Voting
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups, Voting
 from runs import told
 from slices import some
 

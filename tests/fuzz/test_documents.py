@@ -29,7 +29,7 @@ from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import RunKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.files.document import encoded
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from slices import EVERY, some
 from some_runs import told as told_of
 

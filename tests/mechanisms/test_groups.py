@@ -15,7 +15,7 @@ from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.facts import group_guarantees
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from slices import some
 
 DELTA = 0.02

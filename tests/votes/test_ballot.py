@@ -12,7 +12,7 @@ from pate_cli.core.arrays import SparseCounts
 from pate_cli.core.checks import MOST_CLASSES
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.ballot import BallotReader
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from pate_cli.votes.names import ClassNames
 from refusals import refusal
 

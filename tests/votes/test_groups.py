@@ -9,8 +9,7 @@ import pytest
 
 from opened import by_hand
 from pate_cli.core.errors import ParameterError, VoteError
-from pate_cli.votes.facts import Group
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import Group, TeacherGroups
 from pate_cli.votes.join import teacher_groups
 from pate_cli.votes.opening import open_votes
 from refusals import refusal

@@ -13,7 +13,7 @@ from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.words import Layout
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from pate_cli.votes.opening import open_votes
 from slices import tries
 

@@ -10,7 +10,7 @@ import pytest
 from opened import counts_of, read, refused
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from pate_cli.votes.opening import open_votes
 
 QUERIES, TEACHERS, LABELS = 24, 6, 3

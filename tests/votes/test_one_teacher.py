@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from every_form import ARRAYS, GONE, JSON, MARKS, PLAIN, TABLES, written
 from pate_cli.core.arrays import SparseCounts
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from pate_cli.votes.opening import open_votes
 from slices import tries
 

@@ -10,7 +10,7 @@ from opened import counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Layout
-from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.facts import TeacherGroups
 from pate_cli.votes.opening import open_votes
 
 MANY = DENSE_CLASSES + 30

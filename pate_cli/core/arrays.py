@@ -276,13 +276,6 @@ class LabelSet:
                 f"{len(self.names)} names for {self.count} labels: each label needs its own name"
             )
 
-    def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """Return labels [queries · count] as an array with one row per query, [queries, count].
-
-        Every label is 1 for yes, 0 for no, or NO_LABEL.
-        """
-        return labels.reshape(-1, self.count).astype(np.int8)
-
 
 def rows_of(label_set: LabelSet | None) -> str:
     """Return what rows of votes are, in words: queries, or pairs of a query and a label."""

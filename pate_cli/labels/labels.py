@@ -169,7 +169,7 @@ class Labels(Result):
             raise ParameterError(
                 "by_query needs several labels per query, but every query has one; use `labels`"
             )
-        return self.label_set.decided(self.labels)
+        return self.labels.reshape(-1, self.label_set.count).astype(np.int8)
 
     @property
     def answers(self) -> int:

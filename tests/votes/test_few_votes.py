@@ -6,9 +6,8 @@ import pytest
 
 from opened import by_hand, counts_of, read, refused
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.votes import matrix
+from pate_cli.votes import long, matrix
 from pate_cli.votes.facts import Voting
-from pate_cli.votes.layouts import long
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
 

@@ -9,9 +9,8 @@ import pytest
 from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import VoteError
-from pate_cli.votes import checks
+from pate_cli.votes import checks, long
 from pate_cli.votes.facts import TeacherGroups
-from pate_cli.votes.layouts import long
 from pate_cli.votes.opening import open_votes
 
 

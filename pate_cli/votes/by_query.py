@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pate_cli.core.arrays import CLASSES, DENSE_CLASSES, Ints, LabelSet, SparseCounts
+from pate_cli.core.arrays import CLASSES, DENSE_CLASSES, Ints, LabelSet, SparseCounts, compact
 from pate_cli.core.errors import ParameterError, UsageError, VoteError, quoted
 from pate_cli.core.words import Layout, PublicFact
 from pate_cli.votes.checks import ABSENT, check_labels, refuse, tally
@@ -64,8 +64,7 @@ def open_sparse(opened: OfTable) -> VoteFile:
 def _counts(opened: Opened, teachers: int, span: Span) -> Iterator[VoteBatch]:
     for row, ids, counts in opened.blocks(span):
         opened.check_counts(counts, row, teachers)
-        dense = counts.shape[1] <= DENSE_CLASSES
-        yield VoteBatch(row, ids, counts if dense else SparseCounts.of(counts))
+        yield VoteBatch(row, ids, compact(counts))
 
 
 def _sparse(opened: OfTable, classes: int, teachers: int, span: Span) -> Iterator[VoteBatch]:

@@ -35,10 +35,9 @@ Count = Callable[[Ints, int], Ints]
 def open_counts(opened: Opened) -> VoteFile:
     """Open an array [queries, classes], a table with a column per class, or lists of counts."""
     reading, columns, classes = opened.reading, opened.columns, opened.width
-    own = columns.class_names
-    other = sorted({*(own or ())} ^ {*(reading.label_names or ())})
-    if own is not None and reading.label_names is not None and other:
-        only = f"{quoted(other[0])} must be both a column and in `label_names`"
+    own, named = columns.class_names, reading.label_names
+    if own is not None and named is not None and (other := {*own} ^ {*named}):
+        only = f"{quoted(min(other))} must be both a column and in `label_names`"
         raise VoteError(f"{opened.source.name}: class {only}")
     _, _, head = next(opened.blocks(Span(0, 1, 1)))
     teachers = reading.teachers or int(head.sum())

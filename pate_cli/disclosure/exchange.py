@@ -42,8 +42,7 @@ from pate_cli.core.errors import LedgerError, ParameterError, ReportError, Usage
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import Quote, report_of
-from pate_cli.disclosure.guarantee import covers, teachers_reached, votings
+from pate_cli.disclosure.guarantee import Quote, covers, report_of, teachers_reached, votings
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.verification import check_size

@@ -21,7 +21,7 @@ from typing import Any, Final, ParamSpec
 import numpy as np
 
 from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.cost import nats
 from pate_cli.files.addresses import public_name
 
 _STYLE: Final = {

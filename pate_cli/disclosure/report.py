@@ -27,9 +27,8 @@ from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.stamps import __version__
 from pate_cli.core.words import LabelFormat
-from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.cost import Cost, Figure, nats, pair
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Run, Spent, cost_of, trained_several_times
 from pate_cli.disclosure.settings import ReleasePlan, Training, draws_of, training_of
@@ -66,7 +65,7 @@ class Checked(enum.StrEnum):
     """The ways in which a reader can check that a field of a report is true.
 
     Attributes:
-        COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
+        COMPUTED: the field follows from the facts (`disclosure.guarantee.report_of`).
         LABELS: the file of labels shows whether the field is true: a reader compares the hash, the
             rows and the settings of this file with the report.
         RECORD: only the record shows the field, and the holder of the votes keeps the record.
@@ -149,7 +148,7 @@ class Statement:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ReportFacts:
-    """Facts that a report states; `disclosure.facts.report_of` computes all other fields.
+    """Facts that a report states; `disclosure.guarantee.report_of` computes all other fields.
 
     Attributes:
         rounds: settings of the runs whose costs are composed, and the numbers of their answers.

@@ -37,9 +37,8 @@ from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_order, check_positive
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError, shortened
 from pate_cli.core.words import BUDGET_DELTA
-from pate_cli.disclosure.cost import DIGITS, Cost, Figure, Pair, decimal_sum
+from pate_cli.disclosure.cost import DIGITS, Cost, Figure, Pair, decimal_sum, nats, shown
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import ReleasePlan, Settings, training_of
 from pate_cli.files.document import SPARING

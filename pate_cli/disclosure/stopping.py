@@ -17,8 +17,7 @@ from pate_cli.accounting.few_votes import Few, touched
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.cost import Cost, nats
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 

@@ -25,10 +25,16 @@ from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError, printable, shortened
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import LabelFormat, MechanismName
-from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import answer_faults, report_of, run_of, stated, textbook_steps
-from pate_cli.disclosure.figures import pair
-from pate_cli.disclosure.guarantee import all_settings, votings
+from pate_cli.disclosure.cost import Cost, pair
+from pate_cli.disclosure.guarantee import (
+    all_settings,
+    answer_faults,
+    report_of,
+    run_of,
+    stated,
+    textbook_steps,
+    votings,
+)
 from pate_cli.disclosure.record import SpendRecord, continues
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run, RunKind, Spent

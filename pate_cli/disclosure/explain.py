@@ -12,7 +12,7 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from os import PathLike
@@ -30,8 +30,6 @@ from pate_cli.disclosure.cost import nats, pair, shown
 from pate_cli.disclosure.guarantee import (
     TOTAL,
     against_a_guess,
-    all_settings,
-    by_record,
     caveat,
     everything,
     guesses_of,
@@ -39,7 +37,6 @@ from pate_cli.disclosure.guarantee import (
     premise_of,
     promise,
     sentence,
-    teachers_reached,
     validity,
     verdict,
     votes_of,
@@ -183,11 +180,14 @@ def explanation_of(
     """
     failed = tuple(each.name for each in false_in(checks))
     promised = report.claimed and not failed
+    found: list[tuple[str, Iterable[str]]]
     if failed:
-        found = [(_NOTHING, _forged(failed))]
+        forged = sentence("forged", failed=", ".join(failed))
+        found = [(_NOTHING, [forged, sentence("forged-beware")])]
     else:
+        nothing = [report.summary, sentence("nothing-beware")]
         found = [
-            ("What is promised", _promised(report)) if promised else (_NOTHING, _nothing(report)),
+            ("What is promised", _promised(report)) if promised else (_NOTHING, nothing),
             ("Warnings", (text for text in report.warnings if text not in report.summary)),
             ("What was done", _done(report)),
         ]
@@ -205,16 +205,6 @@ def explanation_of(
     return Explanation(shown, promised, title or "", failed)
 
 
-def _forged(failed: Sequence[str]) -> Iterator[str]:
-    yield sentence("forged", failed=", ".join(failed))
-    yield sentence("forged-beware")
-
-
-def _nothing(report: Report) -> Iterator[str]:
-    yield report.summary
-    yield sentence("nothing-beware")
-
-
 def _promised(report: Report) -> Iterator[str]:
     epsilon, delta, kind = everything(report)
     spent, often = report.spent, in_a_thousand(epsilon, delta)
@@ -222,7 +212,7 @@ def _promised(report: Report) -> Iterator[str]:
     gives = "gives-total" if kind == TOTAL else "gives"
     yield sentence(gives, verdict=verdict(*against_a_guess(report)))
     if kind in ("worst-case", "target") and often is not None:
-        one = "training record" if by_record(report) else "teacher's data"
+        one = "training record" if report.by_record else "teacher's data"
         yield sentence("thousand", one=one, often=often)
     if report.record_epsilon is not None:
         told = {"epsilon": shown(report.record_epsilon), "delta": shown(report.delta)}
@@ -283,7 +273,7 @@ def _round(done: Settings, rows: str, who: str) -> str:
 
 
 def _protected(report: Report, named: str | None) -> Iterator[str]:
-    unit = "each training record" if by_record(report) else "all that one teacher was trained on"
+    unit = "each training record" if report.by_record else "all that one teacher was trained on"
     yield report.adjacency
     yield sentence("unit", unit=unit)
     if named:
@@ -291,10 +281,10 @@ def _protected(report: Report, named: str | None) -> Iterator[str]:
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, rounds = teachers_reached(report), report.rounds
+    most, rounds = report.teachers_reached, report.rounds
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training, disjoint = report.training, "; ".join(report.disjoint)
-    voting = votings(all_settings(report))
+    voting = votings(report.all_settings)
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),
@@ -451,7 +441,7 @@ def registry_entry(report: Report, explanation: Explanation, *, unit: str | None
         "labels": sentence(
             "registry-labels", answers=report.answers, queries=report.queries, rows=report.rows
         ),
-        "unit": unit or ("one training record" if by_record(report) else "one teacher"),
+        "unit": unit or ("one training record" if report.by_record else "one teacher"),
         "adjacency": report.adjacency,
         "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
         "summary": report.summary,

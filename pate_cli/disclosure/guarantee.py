@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Final
 
@@ -53,10 +53,6 @@ _CENT: Final = Decimal("0.01")
 # Each word is for an ε of at most this many nats. The words are our opinion, and the pages say so.
 _SCALE: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"), (math.inf, "hardly any"))
 _OVERRULED: Final = 0.9
-_OF_REPORT: Final = (
-    *("epsilon", "delta", "sound", "queries", "max_answers", "data_independent"),
-    *("record_epsilon", "crosscheck", "groups", "warnings"),
-)
 # Good settings may answer only one of four unanimous queries, but they answer more than this share.
 _ANSWERED: Final = 0.1
 
@@ -93,23 +89,21 @@ def run_of(facts: ReportFacts) -> Run:
     Raises:
         ReportError: the report covers several rounds, and no sanitized ε was drawn for them.
     """
-    plan = facts.sanitizer
-    came: dict[str, Any]
+    plan, rounds = facts.sanitizer, facts.rounds
+    told: dict[str, Any] = {"id": facts.run or f"report {facts.time}", "time": facts.time}
     if plan is not None:
         promised = not facts.seeded and not facts.drawn_as_published
-        promised = promised and all(done.private for done in facts.rounds)
-        came = {"outcome": Outcome.RELEASED, "draw": plan, "promised": promised}
-    elif len(facts.rounds) != 1:
+        promised = promised and all(done.private for done in rounds)
+        return Run.of(outcome=Outcome.RELEASED, draw=plan, promised=promised, **told)
+    if len(rounds) != 1:
         raise ReportError(
-            f"the report covers {len(facts.rounds)} rounds and no sanitized epsilon was drawn for "
+            f"the report covers {len(rounds)} rounds and no sanitized epsilon was drawn for "
             "them, so it does not describe a single run; give a report or record of each run"
         )
-    elif facts.refused:
-        came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
-    else:
-        (done,) = facts.rounds
-        came = {"outcome": Outcome.LABELLED, "settings": done, "answers": done.answers}
-    return Run.of(id=facts.run or f"report {facts.time}", time=facts.time, **came)
+    if facts.refused:
+        return Run.of(outcome=Outcome.REFUSED, settings=rounds[0], **told)
+    answers = rounds[0].answers
+    return Run.of(outcome=Outcome.LABELLED, settings=rounds[0], answers=answers, **told)
 
 
 def group_guarantees(
@@ -283,7 +277,7 @@ def answer_faults(done: Round) -> Iterator[str]:
 
 def _adjacency(report: Report) -> str:
     """Return who is protected, in words: how two neighbouring vote files may differ."""
-    rounds, every = report.rounds, all_settings(report)
+    rounds, every = report.rounds, report.all_settings
     first, public = rounds[0], ["the queries"]
     if any(each.label_set is not None for each in rounds):
         public.append("the labels of a query")
@@ -317,29 +311,6 @@ def _adjacency(report: Report) -> str:
 def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
     """Return the limits that the rounds put on how many queries a teacher votes on, each once."""
     return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
-
-
-def all_settings(report: ReportFacts) -> tuple[Settings, ...]:
-    """Return the settings of a report's rounds, and of all labelling runs in its `spent`."""
-    return (*report.rounds, *(run.settings for run in report.runs if run.settings is not None))
-
-
-def teachers_reached(facts: ReportFacts) -> int:
-    """Return how many teachers one record may have trained.
-
-    If the teachers have groups, the result is the largest number of any group.
-    """
-    first = facts.rounds[0]
-    if first.groups:
-        return max(group.teachers_per_record for group in first.groups)
-    # Votes that always change together belong to one teacher.
-    mechanism = first.aggregator
-    return 1 if mechanism.votes_together else mechanism.teachers_per_record
-
-
-def by_record(facts: ReportFacts) -> bool:
-    """Return whether the guarantee is for one training record, not for all data of a teacher."""
-    return bool(facts.external) or teachers_reached(facts) > 1
 
 
 # --- what is guaranteed --------------------------------------------------------------------------
@@ -466,7 +437,7 @@ def _summary(report: Report) -> str:
         told = {"count": spent.count, "said": said, "chosen": _chosen(report)}
         found.append(sentence("together-disjoint" if spent.disjoint else "together", **told))
         found += caveat(report, TOTAL)
-    if any(done.prior for done in all_settings(report)):
+    if any(done.prior for done in report.all_settings):
         found.append(sentence("presupposed"))
     found += (f"{text[:1].upper()}{text[1:]}." for _, text in votes_of(report.rounds))
     return " ".join(found)
@@ -481,7 +452,7 @@ def _statements(report: Report) -> Iterator[Statement]:
         "released-epsilon": report.plan is not None,
         "by-group": bool(report.groups) and not tested,
         "by-record": report.record_epsilon is not None,
-        "few-votes": bool(votings(all_settings(report))),
+        "few-votes": bool(votings(report.all_settings)),
         "external": bool(report.external),
         TOTAL: len(report.runs) > 1 or report.total,
     }
@@ -559,22 +530,12 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"
-    seen, often = "", f"{right} of the time"
-    if kind == "refusal":
-        seen = " from the refusal"
-    elif kind == "upper":
-        often = (
-            f"in {right} of the runs that publish so small an epsilon, and in {shown(delta)} of "
-            "all runs besides"
-        )
-    elif kind == "lessened":
-        often = (
-            f"in {right} of the cases with so small an epsilon, and in {shown(delta)} of all cases "
-            "besides"
-        )
-    return (
-        f"{scale_word(epsilon)} protection on pate's scale: someone guessing{seen} whether one "
-        f"training record was used, 50:50 beforehand, can be right {often}"
+    often = f"often-{kind}" if kind in ("upper", "lessened") else "often"
+    return sentence(
+        "verdict",
+        word=scale_word(epsilon),
+        seen=" from the refusal" if kind == "refusal" else "",
+        often=sentence(often, right=right, delta=shown(delta)),
     )
 
 
@@ -594,8 +555,7 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
     if priors:
         weight = f"{weights.pop()} votes" if len(weights) == 1 else "votes"
         guesses = sum(prior.guesses for prior in priors)
-        told = "the guarantee is void if the votes or any private data influenced the guesses"
-        yield "prior", f"{weight} for each of {guesses} guesses; {told}"
+        yield "prior", sentence("guesses", weight=weight, guesses=guesses)
 
 
 # --- warnings ------------------------------------------------------------------------------------
@@ -741,9 +701,9 @@ def quote_of(settings: Settings) -> Quote:
     """Return the quote of a run that passes its release test and gives `max_answers` answers."""
     done = Round.of(settings, answers=settings.max_answers)
     report = report_of(run_facts(done, passed=None if settings.tested is None else True))
-    mechanism = settings.aggregator
+    mechanism, shared = settings.aggregator, {each.name for each in fields(Report)}
     return Quote(
         settings=settings.published,
         threshold=mechanism.threshold if isinstance(mechanism, ComposedMechanism) else None,
-        **{name: getattr(report, name) for name in _OF_REPORT},
+        **{each.name: getattr(report, each.name) for each in fields(Quote) if each.name in shared},
     )

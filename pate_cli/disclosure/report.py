@@ -31,7 +31,7 @@ from pate_cli.disclosure.cost import Cost, Figure, nats, pair
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Run, Spent, cost_of, trained_several_times
-from pate_cli.disclosure.settings import ReleasePlan, Training, draws_of, training_of
+from pate_cli.disclosure.settings import ReleasePlan, Settings, Training, draws_of, training_of
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -250,6 +250,28 @@ class ReportFacts:
     def disjoint(self) -> tuple[str, ...]:
         """Return the declarations in `spent` that ensembles are disjoint, in words."""
         return () if self.spent is None else self.spent.disjoint
+
+    @property
+    def all_settings(self) -> tuple[Settings, ...]:
+        """Return the settings of all rounds, and of all labelling runs in `spent`."""
+        return (*self.rounds, *(run.settings for run in self.runs if run.settings is not None))
+
+    @property
+    def teachers_reached(self) -> int:
+        """Return how many teachers one record may have trained.
+
+        If the teachers have groups, the result is the largest number of any group.
+        """
+        first = self.rounds[0]
+        if first.groups:
+            return max(group.teachers_per_record for group in first.groups)
+        # Votes that always change together belong to one teacher.
+        return 1 if first.aggregator.votes_together else first.aggregator.teachers_per_record
+
+    @property
+    def by_record(self) -> bool:
+        """Return whether the guarantee is for one training record, not for a teacher's data."""
+        return bool(self.external) or self.teachers_reached > 1
 
     @property
     def refused(self) -> bool:

@@ -326,6 +326,10 @@ class Run:
             return replace(self, epsilon=cost.of_curves.epsilon, delta=cost.delta)
         return replace(self, epsilon=cost.own.epsilon, delta=cost.own.delta)
 
+    def totalled(self, total: Figure) -> Run:
+        """Return this run with the total cost of all runs in its record."""
+        return replace(self, total_epsilon=total.epsilon, total_delta=total.delta)
+
     @property
     def kind(self) -> RunKind:
         """Return the kind of the run, which decides how its cost is computed."""

@@ -268,13 +268,6 @@ class RecordPlace:
                     )
         return None
 
-    def make_folder(self) -> None:
-        """Make the folder of an ensemble's record; the folder of any other record must exist."""
-        folder = Path(os.path.realpath(state_folder()))
-        if self.file is not None and self.file.path.parent == folder:
-            with writing(str(folder)):
-                make_folder(folder, 0o700)
-
 
 @contextlib.contextmanager
 def held(files: Sequence[RecordFile]) -> Iterator[None]:
@@ -588,7 +581,10 @@ class Entry:
         file, earlier = self._place.file, self._place.earlier
         if file is None:
             return
-        self._place.make_folder()
+        folder = Path(os.path.realpath(state_folder()))
+        if file.path.parent == folder:  # The folder of a record elsewhere must exist.
+            with writing(str(folder)):
+                make_folder(folder, 0o700)
         try:
             with held([file, *earlier]):
                 self._check()

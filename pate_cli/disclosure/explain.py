@@ -69,9 +69,6 @@ class Section:
     title: str
     texts: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
-
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
@@ -93,9 +90,6 @@ class Explanation(Result):
     promised: bool
     title: str = ""
     failed: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", printable(self.title))
 
     @property
     def releasable(self) -> bool:
@@ -200,9 +194,9 @@ def explanation_of(
             ("What may be published", _publishable(report)),
             ("Exactly", _exactly(report)),
         ]
-    sections = (Section(title, tuple(texts)) for title, texts in found)
+    sections = (Section(title, tuple(map(printable, texts))) for title, texts in found)
     shown = tuple(each for each in sections if each.texts)
-    return Explanation(shown, promised, title or "", failed)
+    return Explanation(shown, promised, printable(title or ""), failed)
 
 
 def _promised(report: Report) -> Iterator[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.composition import Step, Textbook, textbook
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.few_votes import touched
-from pate_cli.core.errors import LedgerError, ParameterError, ReportError
+from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.said import Pairs, Said, texts_of
 from pate_cli.core.words import CEILING, PublicFact
 from pate_cli.disclosure.cost import Cost, nats, pair, shown
@@ -495,12 +495,7 @@ def best_guess(epsilon: float, delta: float) -> float:
     Args:
         epsilon: ε ≥ 0, nats; it may be infinite.
         delta: δ ≥ 0; with δ ≥ 1 nothing is promised.
-
-    Raises:
-        ParameterError: a number is out of range.
     """
-    if not (epsilon >= 0.0 and delta >= 0.0):
-        raise ParameterError(f"epsilon and delta must be at least 0, got {epsilon} and {delta}")
     other = math.exp(-epsilon)
     return min((1.0 + delta * other) / (1.0 + other), 1.0) if delta < 1.0 else 1.0
 

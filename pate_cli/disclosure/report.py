@@ -209,12 +209,9 @@ class ReportFacts:
         several rounds if there is no record, or if the record names several ensembles that one
         person's data may have reached.
         """
-        rounds, spent = self.rounds, self.spent
-        if self.external:
-            return None
-        if len(rounds) > 1 and (spent is None or trained_several_times(spent.runs)):
-            return None
-        return training_of(rounds)
+        spent, several = self.spent, len(self.rounds) > 1
+        again = several and (spent is None or trained_several_times(spent.runs))
+        return None if self.external or again else training_of(self.rounds)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
@@ -506,7 +503,10 @@ def read_report(path: str | PathLike[str]) -> Report:
         UsageError: the file is also an output of the command.
     """
     if path == "-":
-        return parse_report(_from_pipe(), "standard input")
+        if sys.stdin is None or sys.stdin.closed:
+            raise ReportError("cannot read standard input: it is closed; connect a pipe or a file")
+        note_stream("the report", sys.stdin)
+        return parse_report(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
     with reading(path, "the report", ReportError) as file:
         content = file.read(_LARGEST + 1)
     return parse_report(content, public_name(path))
@@ -521,14 +521,6 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
     if isinstance(given, Report):
         return given
     return parse_report(given) if isinstance(given, bytes) else read_report(given)
-
-
-def _from_pipe() -> bytes:
-    """Return standard input up to the largest size of a report."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise ReportError("cannot read standard input: it is closed; connect a pipe or a file")
-    note_stream("the report", sys.stdin)
-    return sys.stdin.buffer.read(_LARGEST + 1)
 
 
 def parse_report(text: str | bytes, name: str = "the report") -> Report:

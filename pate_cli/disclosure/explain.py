@@ -355,14 +355,14 @@ def summary_of(
         records: names of the record files that add up the costs of this run and of earlier runs.
         rows: the number of rows of the votes; None if it is not known.
     """
-    found = [*_released(report, rows)]
-    found.append(("publish" if report.claimed else "written", ", ".join(publish)))
-    found.append(("keep secret", ", ".join(secret)))
-    if records:
-        found.append(("record", ", ".join(records)))
-    elif report.claimed:
-        told = "none: no record adds up the costs of this run and of earlier runs"
-        found.append(("record", told))
+    found = [
+        *_released(report, rows),
+        ("publish" if report.claimed else "written", ", ".join(publish)),
+        ("keep secret", ", ".join(secret)),
+    ]
+    if records or report.claimed:
+        none = "none: no record adds up the costs of this run and of earlier runs"
+        found.append(("record", ", ".join(records) or none))
     if check:
         found.append(("check it", shlex.join(["pate", "verify", *check])))
     return Pairs(found)

@@ -445,7 +445,7 @@ def _summary(report: Report) -> str:
 
 def _statements(report: Report) -> Iterator[Statement]:
     """Yield the statements about the published numbers, and whether each of them is true."""
-    tested = report.passed is not None
+    tested, together = report.passed is not None, len(report.runs) > 1 or report.total
     names = {
         "all-votes": True,
         "refusal": tested,
@@ -454,10 +454,10 @@ def _statements(report: Report) -> Iterator[Statement]:
         "by-record": report.record_epsilon is not None,
         "few-votes": bool(votings(report.all_settings)),
         "external": bool(report.external),
-        TOTAL: len(report.runs) > 1 or report.total,
+        TOTAL: together,
+        "sum": together,
+        "disjoint": bool(report.disjoint),
     }
-    names["sum"] = names[TOTAL]
-    names["disjoint"] = bool(report.disjoint)
     every = all(run.claimed for run in report.runs)
     bounds = {"by-group": ("g", "delta"), TOTAL: ("spent.epsilon", "spent.delta")}
     bounds |= {"released-epsilon": ("sanitized", "delta"), "sum": ("spent.sum_epsilon", "d")}
@@ -678,10 +678,7 @@ class Quote(Result):
                 passes = math.floor(100.0 * self.chances["worst"]["chance"])
                 told = f"in the worst case that was tried, {passes} in 100 runs pass; {told}"
             yield "target", told
-        if self.sound:
-            yield "privacy", verdict(self.epsilon, self.delta)
-        else:
-            yield "privacy", "none (see warning)"
+        yield "privacy", verdict(self.epsilon, self.delta) if self.sound else "none (see warning)"
 
     def headline(self) -> str:
         """Return the worst case in one phrase."""

@@ -139,7 +139,7 @@ def test_what_is_public_is_written_in_one_place(public):
         for node in nodes(name)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == public
     ]
-    assert calls == ["pate_cli.disclosure.facts"]
+    assert calls == ["pate_cli.disclosure.guarantee"]
 
 
 def test_the_accountant_is_pure():

@@ -17,7 +17,7 @@ from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
-    from pate_cli.disclosure.facts import Quote
+    from pate_cli.disclosure.guarantee import Quote
     from pate_cli.disclosure.report import Report
     from pate_cli.run.publication import Destination
 
@@ -122,7 +122,7 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
 
 def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:
     """Print a summary for a person: what was released, and what to do with the files."""
-    from pate_cli.disclosure.guarantee import summary_of
+    from pate_cli.disclosure.explain import summary_of
 
     files = [to.report] if report.refused else [to.labels, to.report]
     written = [public_name(name) for name in files if name not in (None, os.devnull)]
@@ -142,8 +142,8 @@ def _notes(
 
     If a summary was printed, notes that repeat the summary are left out.
     """
-    from pate_cli.disclosure.figures import pair
-    from pate_cli.disclosure.guarantee import not_asked
+    from pate_cli.disclosure.cost import pair
+    from pate_cli.disclosure.explain import not_asked
 
     spent, left = report.spent, not_asked(report, rows)
     if not summed_up and not report.refused:

@@ -27,7 +27,7 @@ def demo(*, folder: FileName | None = None) -> None:
 
     import pate_cli as pate
     from pate_cli.disclosure.entry import RecordPlace
-    from pate_cli.disclosure.guarantee import summary_of
+    from pate_cli.disclosure.explain import summary_of
     from pate_cli.disclosure.record import RecordFile
 
     terminal.refuse_closed()

@@ -77,7 +77,7 @@ def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
 
 def _sum_up(done: Released, place: str) -> None:
     """Print a summary for a person: what was released, and what to do with the files."""
-    from pate_cli.disclosure.guarantee import summary_of
+    from pate_cli.disclosure.explain import summary_of
 
     secret, public = ["the votes"], [public_name(place)]
     secret += [] if done.ledger is None else ["the ledgers"]

@@ -42,9 +42,9 @@ def explain(
             View(as_json=view.as_json, as_table=not view.as_json).show(found)
         _refuse_false(found)
         return
+    from pate_cli.disclosure.cost import nats
     from pate_cli.disclosure.exchange import converted, rdp_curve
-    from pate_cli.disclosure.figures import nats
-    from pate_cli.disclosure.registry import blanks, registry_entry
+    from pate_cli.disclosure.explain import blanks, registry_entry
     from pate_cli.disclosure.report import report_in
 
     with terminal.outputs(force=force) as outputs:

@@ -510,3 +510,23 @@ def _delta_sum(deltas: Iterable[float]) -> float:
 def _twelve(epsilon: float) -> float:
     """Return an ε in twelve digits, rounded up."""
     return significant_up(epsilon, digits=DIGITS)
+
+
+# --- in texts -----------------------------------------------------------------------------------
+
+
+def shown(value: float | None) -> str:
+    """Return a number in at most six significant digits, rounded up; None becomes `–`."""
+    if value is None:
+        return "–"
+    return f"{significant_up(Decimal(repr(float(value)))):g}" if value < math.inf else "unbounded"
+
+
+def nats(epsilon: float) -> str:
+    """Return a finite ε with four decimals, rounded up."""
+    return f"{round_up(epsilon):.4f}"
+
+
+def pair(epsilon: float, delta: float) -> str:
+    """Return an (ε, δ) as summaries and messages write it: epsilon … at delta …."""
+    return f"epsilon {nats(epsilon)} at delta {shown(delta)}"

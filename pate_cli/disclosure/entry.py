@@ -73,14 +73,14 @@ class RecordPlace:
 
     Attributes:
         file: the file of the record; None if a run has no record.
-        earlier: earlier records of the votes, which `file` takes over.
+        earlier: records that are closed when a run enters `file`: earlier records of the votes,
+            whose runs `file` takes over, and perhaps an empty file with the ensemble's name, which
+            will only say that `file` is the record of this ensemble.
         votes: the name of the file, folder or pattern of files with the votes, without its path;
             None if the votes came from memory or standard input.
         named: whether the user named the record, or the ensemble.
         ensemble: the name of the ensemble of the run; None if the user named none.
         disjoint_from: ensembles of the record that the user declares disjoint from `ensemble`.
-        signpost: an empty file with the ensemble's name, in which the run will write that `file` is
-            the record of this ensemble; None if no such file is needed.
     """
 
     file: RecordFile | None = None
@@ -89,7 +89,6 @@ class RecordPlace:
     named: bool = False
     ensemble: str | None = None
     disjoint_from: tuple[str, ...] = ()
-    signpost: RecordFile | None = None
 
     @classmethod
     def of(
@@ -150,9 +149,10 @@ class RecordPlace:
             names = dict.fromkeys(name for name in (ensemble, *before) if name is not None)
             found.file.ensembles = tuple(names)
             _refuse_same_votes(before, found.record.runs, ensemble, others)
-        moved = RecordFile(own) if others and own is not None else None
-        signpost = moved if moved is not None and moved.empty else None
-        return replace(found, ensemble=ensemble, disjoint_from=others, signpost=signpost)
+        earlier = found.earlier
+        if others and own is not None and (signpost := RecordFile(own)).empty:
+            earlier += (signpost,)
+        return replace(found, earlier=earlier, ensemble=ensemble, disjoint_from=others)
 
     @classmethod
     def found(
@@ -213,20 +213,12 @@ class RecordPlace:
 
         No output of a run may replace a file at one of the returned paths.
         """
-        return tuple(file.path for file in (*self.files, *self.left))
-
-    @property
-    def left(self) -> tuple[RecordFile, ...]:
-        """Return the records that are closed when a run enters this record.
-
-        A closed record names this record, and accepts no further run.
-        """
-        return self.earlier if self.signpost is None else (*self.earlier, self.signpost)
+        return tuple(file.path for file in (*self.files, *self.earlier))
 
     @property
     def record(self) -> SpendRecord:
         """Return the runs of the record, and of all records that it takes over."""
-        known = (file.record for file in (*self.files, *self.left))
+        known = (file.record for file in (*self.files, *self.earlier))
         return functools.reduce(operator.or_, known, SpendRecord())
 
     @property
@@ -239,8 +231,7 @@ class RecordPlace:
         """
         if self.file is None:
             return None
-        if self.earlier:
-            taken = " and ".join(file.name for file in self.earlier)
+        if taken := " and ".join(file.name for file in self.earlier if not file.empty):
             return (
                 f"the record {self.file.name} takes over the runs of {taken}, which takes no "
                 "further runs"
@@ -276,13 +267,6 @@ class RecordPlace:
                         "one record"
                     )
         return None
-
-    def make_folder(self) -> None:
-        """Make the folder of an ensemble's record; the folder of any other record must exist."""
-        folder = Path(os.path.realpath(state_folder()))
-        if self.file is not None and self.file.path.parent == folder:
-            with writing(str(folder)):
-                make_folder(folder, 0o700)
 
 
 @contextlib.contextmanager
@@ -594,33 +578,30 @@ class Entry:
             UnreachableError: other processes have spent too much of the budget meanwhile.
             OutputError: the record cannot be written; the run has drawn nothing.
         """
-        file, left = self._place.file, self._place.left
+        file, earlier = self._place.file, self._place.earlier
         if file is None:
             return
-        self._place.make_folder()
+        folder = Path(os.path.realpath(state_folder()))
+        if file.path.parent == folder:  # The folder of a record elsewhere must exist.
+            with writing(str(folder)):
+                make_folder(folder, 0o700)
         try:
-            with held([file, *left]):
+            with held([file, *earlier]):
                 self._check()
                 record = self.record
                 file.amend(*record.runs)
-                new = record.missing_in(file.record)
+                new = [*record.missing_in(file.record)]
                 if new:
                     own = None if self._run is None else self._run.id
                     self._fresh = new[-1].id == own
-                    last = new[-1]
-                    if last.total_epsilon is None:
-                        total = total_of(record.runs)
-                        epsilon, delta = total.epsilon, total.delta
-                        last = replace(last, total_epsilon=epsilon, total_delta=delta)
+                    if new[-1].total_epsilon is None:
+                        new[-1] = new[-1].totalled(total_of(record.runs))
                     # A session of an earlier record cannot go on in this record, which does not
                     # contain its queries. So its entry has no hash by which a session is found.
                     file.enter(
-                        *(
-                            run if run.id == own else replace(run, session=None)
-                            for run in (*new[:-1], last)
-                        )
+                        *(run if run.id == own else replace(run, session=None) for run in new)
                     )
-                for other in left:
+                for other in earlier:
                     other.go_on_in(file)
         except BaseException as error:
             if not self._noted(error) and isinstance(error, OutputError):
@@ -658,14 +639,13 @@ class Entry:
             return None
         with held([file]):
             spent = Spent.of(self.record.runs)
-            if self._run is not None:
-                epsilon, delta = spent.epsilon, spent.delta
-                ended = replace(self._run, total_epsilon=epsilon, total_delta=delta)
+            ended = self._run and self._run.totalled(spent)
+            if ended is not None:
                 file.settle(ended)
         # Another record may have taken over the run before it ended. If that record cannot be
         # written, the run stays pending in it, and its full cost counts.
         with contextlib.suppress(LedgerError, OutputError, OSError):
-            if self._run is not None and (heir := _heir(file)) is not file:
+            if ended is not None and (heir := _heir(file)) is not file:
                 with held([heir]):
                     heir.settle(ended)
         return replace(spent, runs=named_where_disjoint(self.record.runs))
@@ -694,7 +674,7 @@ class Entry:
                 )
         check_neighbours(run.settings for run in runs if run.settings is not None)
         foreign = self._beside.missing_in(self._place.record)
-        together = [one.record.runs for one in (*self._place.files, *self._place.left)]
+        together = [one.record.runs for one in (*self._place.files, *self._place.earlier)]
         together += [(run,) for run in foreign if run.external is None]
         if file is not None and fixed_late(together):
             raise UsageError(

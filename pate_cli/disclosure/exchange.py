@@ -42,8 +42,7 @@ from pate_cli.core.errors import LedgerError, ParameterError, ReportError, Usage
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import Quote, report_of
-from pate_cli.disclosure.guarantee import covers, teachers_reached, votings
+from pate_cli.disclosure.guarantee import Quote, covers, report_of, votings
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.verification import check_size
@@ -192,7 +191,7 @@ def _released(report: Described) -> tuple[Cost, str]:
             f"this report has no RDP curve, only an (epsilon, delta); state it to others as "
             f'{{"epsilon": {epsilon!r}, "delta": {read.delta!r}, "adjacency": "replace-one"}}'
         )
-    reached = teachers_reached(facts)
+    reached = facts.teachers_reached
     premises = [f"no training record reached more than {reached} teacher{'s' * (reached > 1)}"]
     if len(facts.rounds) > 1:
         premises.append("all rounds were fixed beforehand")

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Iterator, Sequence
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from os import PathLike
@@ -20,20 +23,23 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.errors import printable, quoted
-from pate_cli.core.said import Line, Said
+from pate_cli.core.errors import UsageError, printable, quoted
+from pate_cli.core.said import Line, Pairs, Said
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
+from pate_cli.disclosure.cost import nats, pair, shown
 from pate_cli.disclosure.guarantee import (
     TOTAL,
     against_a_guess,
-    all_settings,
-    by_record,
     caveat,
     everything,
+    guesses_of,
+    in_a_thousand,
     premise_of,
+    promise,
     sentence,
-    teachers_reached,
+    validity,
+    verdict,
+    votes_of,
     votings,
 )
 from pate_cli.disclosure.report import Report
@@ -63,9 +69,6 @@ class Section:
     title: str
     texts: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
-
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
@@ -87,9 +90,6 @@ class Explanation(Result):
     promised: bool
     title: str = ""
     failed: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", printable(self.title))
 
     @property
     def releasable(self) -> bool:
@@ -174,11 +174,14 @@ def explanation_of(
     """
     failed = tuple(each.name for each in false_in(checks))
     promised = report.claimed and not failed
+    found: list[tuple[str, Iterable[str]]]
     if failed:
-        found = [(_NOTHING, _forged(failed))]
+        forged = sentence("forged", failed=", ".join(failed))
+        found = [(_NOTHING, [forged, sentence("forged-beware")])]
     else:
+        nothing = [report.summary, sentence("nothing-beware")]
         found = [
-            ("What is promised", _promised(report)) if promised else (_NOTHING, _nothing(report)),
+            ("What is promised", _promised(report)) if promised else (_NOTHING, nothing),
             ("Warnings", (text for text in report.warnings if text not in report.summary)),
             ("What was done", _done(report)),
         ]
@@ -191,19 +194,9 @@ def explanation_of(
             ("What may be published", _publishable(report)),
             ("Exactly", _exactly(report)),
         ]
-    sections = (Section(title, tuple(texts)) for title, texts in found)
+    sections = (Section(title, tuple(map(printable, texts))) for title, texts in found)
     shown = tuple(each for each in sections if each.texts)
-    return Explanation(shown, promised, title or "", failed)
-
-
-def _forged(failed: Sequence[str]) -> Iterator[str]:
-    yield sentence("forged", failed=", ".join(failed))
-    yield sentence("forged-beware")
-
-
-def _nothing(report: Report) -> Iterator[str]:
-    yield report.summary
-    yield sentence("nothing-beware")
+    return Explanation(shown, promised, printable(title or ""), failed)
 
 
 def _promised(report: Report) -> Iterator[str]:
@@ -213,7 +206,7 @@ def _promised(report: Report) -> Iterator[str]:
     gives = "gives-total" if kind == TOTAL else "gives"
     yield sentence(gives, verdict=verdict(*against_a_guess(report)))
     if kind in ("worst-case", "target") and often is not None:
-        one = "training record" if by_record(report) else "teacher's data"
+        one = "training record" if report.by_record else "teacher's data"
         yield sentence("thousand", one=one, often=often)
     if report.record_epsilon is not None:
         told = {"epsilon": shown(report.record_epsilon), "delta": shown(report.delta)}
@@ -274,7 +267,7 @@ def _round(done: Settings, rows: str, who: str) -> str:
 
 
 def _protected(report: Report, named: str | None) -> Iterator[str]:
-    unit = "each training record" if by_record(report) else "all that one teacher was trained on"
+    unit = "each training record" if report.by_record else "all that one teacher was trained on"
     yield report.adjacency
     yield sentence("unit", unit=unit)
     if named:
@@ -282,10 +275,10 @@ def _protected(report: Report, named: str | None) -> Iterator[str]:
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, rounds = teachers_reached(report), report.rounds
+    most, rounds = report.teachers_reached, report.rounds
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training, disjoint = report.training, "; ".join(report.disjoint)
-    voting = votings(all_settings(report))
+    voting = votings(report.all_settings)
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),
@@ -338,3 +331,137 @@ def _exactly(report: Report) -> Iterator[str]:
     for reading in report.statements:
         name = "exactly" if reading.holds else "exactly-unclaimed"
         yield sentence(name, id=reading.id, text=reading.text)
+
+
+# --- the summary for a person ------------------------------------------------------------------
+
+
+def summary_of(
+    report: Report,
+    *,
+    publish: Sequence[str],
+    secret: Sequence[str],
+    check: Sequence[str] = (),
+    records: Sequence[str] = (),
+    rows: int | None = None,
+) -> Pairs:
+    """Return what was released, the meaning of ε, and what to do with the files.
+
+    Args:
+        report: the report of the release.
+        publish: names of the files to publish, as the user wrote them.
+        secret: names of the files to keep secret.
+        check: the arguments for `pate verify`: the report and the labels.
+        records: names of the record files that add up the costs of this run and of earlier runs.
+        rows: the number of rows of the votes; None if it is not known.
+    """
+    found = [
+        *_released(report, rows),
+        ("publish" if report.claimed else "written", ", ".join(publish)),
+        ("keep secret", ", ".join(secret)),
+    ]
+    if records or report.claimed:
+        none = "none: no record adds up the costs of this run and of earlier runs"
+        found.append(("record", ", ".join(records) or none))
+    if check:
+        found.append(("check it", shlex.join(["pate", "verify", *check])))
+    return Pairs(found)
+
+
+def not_asked(report: Report, rows: int) -> str | None:
+    """Return a phrase with the number of rows that were not asked; None if all were asked."""
+    left = rows - report.queries
+    if left <= 0:
+        return None
+    return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
+
+
+def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
+    left = None if rows is None else not_asked(report, rows)
+    if left is not None:
+        yield "asked", left
+    yield "answered", f"{report.answers} of {report.queries} {report.rows}"
+    yield "epsilon", promise(report).removeprefix("epsilon ")
+    if report.epsilon_kind == "upper" and report.claimed:
+        worst = nats(report.data_independent.epsilon)
+        yield "worst case", f"{worst}; {sentence('whatever')}{premise_of(report)}"
+    if report.record_epsilon is not None and report.claimed:
+        yield "one record", sentence("one-record", epsilon=nats(report.record_epsilon))
+    if len({own.epsilon for own in report.groups}) > 1:
+        least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
+        ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
+        yield "by group", f"from {' to '.join(ends)}"
+    yield from guesses_of(report.rounds)
+    yield from votes_of(report.rounds)
+    if not report.claimed:
+        yield "privacy", report.summary
+        return
+    epsilon, delta, kind = everything(report)
+    if report.spent is not None and kind != report.epsilon_kind:
+        runs = f"the {report.spent.count} runs in the record"
+        when = validity(report, TOTAL)
+        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {when}"
+    yield "privacy", verdict(*against_a_guess(report))
+
+
+# --- the public register of deployments -----------------------------------------------------------
+# The register (registry.opendp.org) has one YAML file for each deployment, and refuses fields that
+# its schema does not know. JSON text is also valid YAML, so pate writes an entry as JSON. The file
+# registry.json, beside this module, is a template with all fields. If a report does not have the
+# content of a field, the field stays blank, and the person who runs the deployment fills it in.
+
+
+def registry_entry(report: Report, explanation: Explanation, *, unit: str | None = None) -> str:
+    """Return the entry of a report as a JSON text, with "" in fields that stay blank. Public.
+
+    The ε of the entry is valid for all vote files. The entry never has a sanitized ε, or the
+    smaller ε that a failed release test costs, because such an ε is not a differential privacy
+    guarantee of the deployment.
+
+    Args:
+        report: the report from which the entry takes its numbers.
+        explanation: the explanation of the report, which shows that its numbers were checked; the
+            title of the explanation is the name of the deployment.
+        unit: what is protected, in the caller's words; None for a teacher or a training record.
+
+    Raises:
+        UsageError: the report has no guarantee, or a check of its numbers failed.
+    """
+    if not explanation.promised:
+        raise UsageError(f"a register cannot list this report: {explanation.headline()}")
+    tested, releases = report.tested, report.runs if report.total else report.rounds
+    told = {
+        "title": explanation.title,
+        "labels": sentence(
+            "registry-labels", answers=report.answers, queries=report.queries, rows=report.rows
+        ),
+        "unit": unit or ("one training record" if report.by_record else "one teacher"),
+        "adjacency": report.adjacency,
+        "epsilon": report.data_independent.epsilon if tested is None else tested.epsilon,
+        "summary": report.summary,
+        "trust": sentence("rests-trust"),
+        "releases": "Many releases" if len(releases) > 1 else "One release",
+        "access": "Interactive" if any(done.rule for done in report.rounds) else "Non-interactive",
+        "mechanisms": " ".join([*done_in(report), sentence("rests-noise")]),
+    }
+    form = resources.files("pate_cli.disclosure").joinpath("registry.json")
+    # YAML 1.1 reads 1e-05 as a text, and 1.0e-05 as a number.
+    delta = re.sub(r"^(\d+)e", r"\1.0e", json.dumps(report.delta))
+    texts = {name: _text(value) for name, value in told.items()}
+    return Template(form.read_text(encoding="utf-8")).substitute(texts, delta=delta)
+
+
+def _text(value: Any) -> str:
+    """Return a value as JSON, with escapes for letters that YAML would refuse or change."""
+    found = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in found)
+
+
+def blanks(entry: Any, path: str = "") -> Iterator[str]:
+    """Yield the names of the blank fields of a decoded entry, such as `outer.inner`."""
+    if entry == "":
+        yield path
+    for name, inner in entry.items() if isinstance(entry, dict) else ():
+        yield from blanks(inner, f"{path}.{name}" if path else name)
+    for inner in entry if isinstance(entry, list) else ():
+        yield from blanks(inner, path)

@@ -95,18 +95,15 @@ class Ledger(Result):
     def __post_init__(self) -> None:
         check_orders(self.orders)
         curves, shape = (self.rdp, self.ceiling, self.sensitivity), self.orders.shape
+        fault = ""
         if not self.rdp.shape == self.ceiling.shape == self.sensitivity.shape[:-1] == shape:
-            raise LedgerError(
-                "the ledger is damaged: it does not have one cost and one list of "
-                "sensitivities for each order; restore it from a copy"
-            )
-        if not all(np.all(np.isfinite(curve) & (curve >= 0.0)) for curve in curves):
-            raise LedgerError(
-                "the ledger is damaged: a cost or a sensitivity is negative or not "
-                "finite; restore it from a copy"
-            )
-        if not self.rounds:
-            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
+            fault = "it does not have one cost and one list of sensitivities for each order"
+        elif not all(np.all(np.isfinite(curve) & (curve >= 0.0)) for curve in curves):
+            fault = "a cost or a sensitivity is negative or not finite"
+        elif not self.rounds:
+            fault = "it holds no round"
+        if fault:
+            raise LedgerError(f"the ledger is damaged: {fault}; restore it from a copy")
         if len({done.id for done in self.rounds}) < len(self.rounds):
             raise LedgerError("two ledgers have the same round; give every ledger once")
         check_alike(self.rounds)

@@ -15,30 +15,15 @@ import io
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final, ParamSpec
 
 import numpy as np
 
 from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.cost import nats
 from pate_cli.files.addresses import public_name
 
-_STYLE: Final = {
-    "font.family": "DejaVu Sans",
-    "font.size": 13,
-    "axes.titlesize": 13,
-    "axes.spines.top": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#E5E5E5",
-    "legend.fontsize": 12,
-    "legend.frameon": False,
-    "lines.linewidth": 2.2,
-    "lines.markersize": 8,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "pate",
-}
 _PALE, _BLUE, _GREEN, _VERMILION, _BLACK = "#BFDDEE", "#0072B2", "#009E73", "#D55E00", "#000000"
 # By these settings matplotlib leaves the date and the program out of a file.
 _STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
@@ -66,6 +51,12 @@ def _matplotlib() -> Any:
         ) from None
 
 
+def _style() -> Any:
+    """Return a context in which matplotlib has the style of all pictures, pictures.mplstyle."""
+    style, library = Path(__file__).with_suffix(".mplstyle"), _matplotlib()
+    return library.rc_context(library.rc_params_from_file(style, use_default_template=False))
+
+
 def check_plot(path: str | os.PathLike[str]) -> str:
     """Return the format that a suffix names: `pdf`, `png` or `svg`.
 
@@ -89,7 +80,7 @@ def encode_picture(axes: Any, path: str | os.PathLike[str]) -> bytes:
     """
     picture = check_plot(path)
     sink = io.BytesIO()
-    with _matplotlib().rc_context(_STYLE):
+    with _style():
         axes.figure.savefig(sink, format=picture, dpi=110, metadata=_STAMPS[picture])
     return sink.getvalue()
 
@@ -99,7 +90,7 @@ def styled(draw: Callable[_Given, Any]) -> Callable[_Given, Any]:
 
     @functools.wraps(draw)
     def drawing(*args: _Given.args, **kwargs: _Given.kwargs) -> Any:
-        with _matplotlib().rc_context(_STYLE):
+        with _style():
             return draw(*args, **kwargs)
 
     return drawing

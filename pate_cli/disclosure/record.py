@@ -308,10 +308,9 @@ class RecordFile:
                     raise ValueError(run.id)
                 self._runs[run.id] = replace(run, session=None)
             case {"settle": str(name), "outcome": str(word), "answers": answers, "total": total}:
+                run = replace(self._runs[name], outcome=Outcome(word), answers=answers)
                 epsilon, delta = total
-                ended = {"outcome": Outcome(word), "answers": answers}
-                ended |= {"total_epsilon": epsilon, "total_delta": delta}
-                self._runs[name] = replace(self._runs[name], **ended)
+                self._runs[name] = replace(run, total_epsilon=epsilon, total_delta=delta)
             case {"strike": str(name)}:
                 del self._runs[name]
             case {"goes_on_in": str(name)}:

@@ -27,12 +27,11 @@ from pate_cli.core.arrays import LabelSet, rows_of
 from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.words import LabelFormat
-from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.cost import Cost, Figure, nats, pair
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Run, Spent, cost_of, trained_several_times
-from pate_cli.disclosure.settings import ReleasePlan, Training, draws_of, training_of
+from pate_cli.disclosure.settings import ReleasePlan, Settings, Training, draws_of, training_of
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -66,7 +65,7 @@ class Checked(enum.StrEnum):
     """The ways in which a reader can check that a field of a report is true.
 
     Attributes:
-        COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
+        COMPUTED: the field follows from the facts (`disclosure.guarantee.report_of`).
         LABELS: the file of labels shows whether the field is true: a reader compares the hash, the
             rows and the settings of this file with the report.
         RECORD: only the record shows the field, and the holder of the votes keeps the record.
@@ -149,7 +148,7 @@ class Statement:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ReportFacts:
-    """Facts that a report states; `disclosure.facts.report_of` computes all other fields.
+    """Facts that a report states; `disclosure.guarantee.report_of` computes all other fields.
 
     Attributes:
         rounds: settings of the runs whose costs are composed, and the numbers of their answers.
@@ -210,12 +209,9 @@ class ReportFacts:
         several rounds if there is no record, or if the record names several ensembles that one
         person's data may have reached.
         """
-        rounds, spent = self.rounds, self.spent
-        if self.external:
-            return None
-        if len(rounds) > 1 and (spent is None or trained_several_times(spent.runs)):
-            return None
-        return training_of(rounds)
+        spent, several = self.spent, len(self.rounds) > 1
+        again = several and (spent is None or trained_several_times(spent.runs))
+        return None if self.external or again else training_of(self.rounds)
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
@@ -251,6 +247,28 @@ class ReportFacts:
     def disjoint(self) -> tuple[str, ...]:
         """Return the declarations in `spent` that ensembles are disjoint, in words."""
         return () if self.spent is None else self.spent.disjoint
+
+    @property
+    def all_settings(self) -> tuple[Settings, ...]:
+        """Return the settings of all rounds, and of all labelling runs in `spent`."""
+        return (*self.rounds, *(run.settings for run in self.runs if run.settings is not None))
+
+    @property
+    def teachers_reached(self) -> int:
+        """Return how many teachers one record may have trained.
+
+        If the teachers have groups, the result is the largest number of any group.
+        """
+        first = self.rounds[0]
+        if first.groups:
+            return max(group.teachers_per_record for group in first.groups)
+        # Votes that always change together belong to one teacher.
+        return 1 if first.aggregator.votes_together else first.aggregator.teachers_per_record
+
+    @property
+    def by_record(self) -> bool:
+        """Return whether the guarantee is for one training record, not for a teacher's data."""
+        return bool(self.external) or self.teachers_reached > 1
 
     @property
     def refused(self) -> bool:
@@ -485,7 +503,10 @@ def read_report(path: str | PathLike[str]) -> Report:
         UsageError: the file is also an output of the command.
     """
     if path == "-":
-        return parse_report(_from_pipe(), "standard input")
+        if sys.stdin is None or sys.stdin.closed:
+            raise ReportError("cannot read standard input: it is closed; connect a pipe or a file")
+        note_stream("the report", sys.stdin)
+        return parse_report(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
     with reading(path, "the report", ReportError) as file:
         content = file.read(_LARGEST + 1)
     return parse_report(content, public_name(path))
@@ -500,14 +521,6 @@ def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
     if isinstance(given, Report):
         return given
     return parse_report(given) if isinstance(given, bytes) else read_report(given)
-
-
-def _from_pipe() -> bytes:
-    """Return standard input up to the largest size of a report."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise ReportError("cannot read standard input: it is closed; connect a pipe or a file")
-    note_stream("the report", sys.stdin)
-    return sys.stdin.buffer.read(_LARGEST + 1)
 
 
 def parse_report(text: str | bytes, name: str = "the report") -> Report:

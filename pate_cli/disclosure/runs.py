@@ -37,9 +37,8 @@ from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_order, check_positive
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError, shortened
 from pate_cli.core.words import BUDGET_DELTA
-from pate_cli.disclosure.cost import DIGITS, Cost, Figure, Pair, decimal_sum
+from pate_cli.disclosure.cost import DIGITS, Cost, Figure, Pair, decimal_sum, nats, shown
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import ReleasePlan, Settings, training_of
 from pate_cli.files.document import SPARING
@@ -327,6 +326,10 @@ class Run:
             return replace(self, epsilon=cost.of_curves.epsilon, delta=cost.delta)
         return replace(self, epsilon=cost.own.epsilon, delta=cost.own.delta)
 
+    def totalled(self, total: Figure) -> Run:
+        """Return this run with the total cost of all runs in its record."""
+        return replace(self, total_epsilon=total.epsilon, total_delta=total.delta)
+
     @property
     def kind(self) -> RunKind:
         """Return the kind of the run, which decides how its cost is computed."""
@@ -358,8 +361,7 @@ class Run:
         if settings.rule is not None:  # The proof covers the session as a whole.
             return Cost(pairs=(Pair(cost.own.epsilon, cost.own.delta, "session"),))
         if settings.tested is not None:
-            (pair,) = cost.pairs
-            return Cost(pairs=(replace(pair, came=self.counted),))
+            return Cost(pairs=(replace(cost.pairs[0], came=self.counted),))
         return cost
 
     @property

@@ -337,18 +337,22 @@ class Settings:
         alone = mechanism.votes_together or mechanism.teachers_per_record == 1
         if self.training is not None and not alone:
             yield "`teacher_epsilon` cannot be used if a record reached several teachers"
-        if self.voting is not None:
-            yield from self._few_faults(mechanism)
+        refused = {
+            mechanism.name.value: not mechanism.takes_few_votes,
+            "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
+            "`teacher_epsilon`": self.training is not None,
+            "`analysis` paper": self.analysis == "paper",
+        }
+        for beside, there in refused.items():
+            if self.voting is not None and there:  # There is no proof for the two together.
+                yield f"`votes_per_teacher` cannot be used with {beside}"
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield (
                 "one record of the groups reached several teachers, but the mechanism only "
                 "allows for one teacher"
             )
         if self.groups:
-            k, moved = (
-                mechanism.teachers_per_record,
-                max(one.votes_per_record for one in self.groups),
-            )
+            k, moved = mechanism.teachers_per_record, max(g.votes_per_record for g in self.groups)
             if moved != k:
                 yield (
                     f"one record of the groups changes up to {moved} votes, but the mechanism "
@@ -359,17 +363,6 @@ class Settings:
             votes = sum(group.total_weight for group in self.groups)
             if votes != mechanism.teachers:
                 yield f"the groups have {votes} votes, but the mechanism has {mechanism.teachers}"
-
-    def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield the settings that cannot be used with `votes_per_teacher`, for lack of a proof."""
-        refused = {
-            mechanism.name.value: not mechanism.takes_few_votes,
-            "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
-            "`teacher_epsilon`": self.training is not None,
-            "`analysis` paper": self.analysis == "paper",
-        }
-        found = (beside for beside, there in refused.items() if there)
-        yield from (f"`votes_per_teacher` cannot be used with {beside}" for beside in found)
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:

@@ -7,6 +7,7 @@ accounting.stopping has the proof.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from functools import partial
@@ -17,8 +18,7 @@ from pate_cli.accounting.few_votes import Few, touched
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.cost import Cost, nats
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
@@ -145,8 +145,5 @@ def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
     low, high = 0, _FIRST
     while high <= most and cost(high) <= target:
         low, high = high, 2 * high
-    high = min(high, most + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= target else (low, middle)
-    return low
+    further = range(low + 1, min(high, most + 1))
+    return low + bisect.bisect(further, False, key=lambda number: cost(number) > target)

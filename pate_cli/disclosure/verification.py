@@ -25,10 +25,16 @@ from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError, printable, shortened
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import LabelFormat, MechanismName
-from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import answer_faults, report_of, run_of, stated, textbook_steps
-from pate_cli.disclosure.figures import pair
-from pate_cli.disclosure.guarantee import all_settings, votings
+from pate_cli.disclosure.cost import Cost, pair
+from pate_cli.disclosure.guarantee import (
+    answer_faults,
+    report_of,
+    run_of,
+    sentence,
+    stated,
+    textbook_steps,
+    votings,
+)
 from pate_cli.disclosure.record import SpendRecord, continues
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run, RunKind, Spent
@@ -54,12 +60,12 @@ TRAINING: Final = "how private the training of the teachers was"
 DISJOINT: Final = "ensembles that are declared disjoint"
 GUESSES_FILE: Final = "the file of the prior"
 LIBRARY: Final = "dp-accounting"
-# Why nobody can check facts of these kinds without the votes.
 _SECRET: Final = {
-    Checked.RELEASE_TEST: "its probability depends on the secret votes",
-    Checked.SANITIZING: "the sanitized epsilon depends on the secret votes",
-    Checked.EXTERNAL: "the report only repeats what the files of others state",
+    Checked.RELEASE_TEST: "test",
+    Checked.SANITIZING: "draw",
+    Checked.EXTERNAL: "stated",
 }
+"""Facts of these kinds nobody can check without the votes; sentences.ini says why."""
 # dp-accounting rounds privacy losses to multiples of this number.
 _STEP: Final = 1e-3
 _FIGURE: Final = 2e-4  # The rounding error of figures with four decimals.
@@ -218,7 +224,7 @@ def checks_of(
         VoteError: the file of labels cannot be read at all.
         UsageError: dp-accounting is asked for but not installed.
     """
-    check_size(all_settings(report))
+    check_size(report.all_settings)
     try:
         computed = list(_computed(report))
     except (PateError, ValueError, ArithmeticError) as error:
@@ -282,14 +288,9 @@ def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
     if record is not None:
         found = "the record has all of these runs, and no other that began earlier"
         yield Check.of(Checked.RECORD, record_faults(report, record), found)
-    elif report.spent is None:
-        yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
     else:
-        told = (
-            "only the record shows whether runs are missing, and whoever has the votes keeps "
-            "the record"
-        )
-        yield Check(Checked.RECORD, OPEN, told)
+        why = "untracked" if report.spent is None else "record"
+        yield Check(Checked.RECORD, OPEN, sentence(f"open-{why}"))
 
 
 def _secret(report: Report) -> Iterator[Check]:
@@ -301,21 +302,19 @@ def _secret(report: Report) -> Iterator[Check]:
     }
     if any(run.external for run in report.runs):
         stated.add(Checked.EXTERNAL)
-    yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
-    if any(done.prior for done in all_settings(report)):
-        told = "nobody can check whether the votes or private data influenced the guesses"
-        yield Check(GUESSES, OPEN, told)
-    voting = votings(all_settings(report))
-    if any(each.claimed for each in voting):
-        yield Check(FEW, OPEN, "votes in counts, and votes in a session, do not show who voted")
-    elif any(each.assigned for each in voting):
-        yield Check(FEW, OPEN, "only the public list shows on how many queries a teacher may vote")
-    if report.record_epsilon is not None:
-        told = "only whoever trained the teachers knows how private the training was"
-        yield Check(TRAINING, OPEN, told)
-    if report.disjoint:
-        told = "nobody can check whether a person's data reached ensembles declared disjoint"
-        yield Check(DISJOINT, OPEN, f"{told}: {'; '.join(report.disjoint)}")
+    voting, names = votings(report.all_settings), "; ".join(report.disjoint)
+    claimed = any(each.claimed for each in voting)
+    assigned = any(each.assigned for each in voting)
+    for name, why, there in (
+        *((how, why, how in stated) for how, why in _SECRET.items()),
+        (GUESSES, "guesses", any(done.prior for done in report.all_settings)),
+        (FEW, "claimed", claimed),
+        (FEW, "assigned", assigned and not claimed),
+        (TRAINING, "training", report.record_epsilon is not None),
+        (DISJOINT, "disjoint", bool(report.disjoint)),
+    ):
+        if there:
+            yield Check(name, OPEN, sentence(f"open-{why}", names=names))
 
 
 def _of_labels(

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.said import Line, Pairs, Said
-from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.cost import Cost, Rows, shown
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.search import keywords_of, least, line_of

@@ -23,7 +23,7 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Floats, Histograms, Ids, LabelArray
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.facts import run_facts
+from pate_cli.disclosure.guarantee import run_facts
 from pate_cli.disclosure.ledger import Ledger, Round, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import ReleasePlan, Settings

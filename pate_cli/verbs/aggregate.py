@@ -9,9 +9,9 @@ from typing import Any
 
 from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.cost import shown
 from pate_cli.disclosure.entry import Entry, RecordPlace
-from pate_cli.disclosure.facts import Quote, quote_of, report_of
-from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.guarantee import Quote, quote_of, report_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
-from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.cost import Cost, shown
 from pate_cli.disclosure.entry import RecordPlace
-from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.runs import Budget, Run
 from pate_cli.disclosure.settings import ReleasePlan, Settings, Training
 from pate_cli.disclosure.target import TargetPlan

@@ -24,7 +24,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure.entry import Entry, RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.external import Stated, refuse_short
-from pate_cli.disclosure.facts import report_of, run_of, stated
+from pate_cli.disclosure.guarantee import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT

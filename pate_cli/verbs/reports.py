@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import LedgerError, PateError, ReportError, UsageError
 from pate_cli.core.said import Grid, Line, Said
+from pate_cli.disclosure.cost import nats, pair, shown
 from pate_cli.disclosure.entry import RecordPlace, told_record
 from pate_cli.disclosure.explain import Explanation, explanation_of
-from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.guarantee import sentence
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report, report_in

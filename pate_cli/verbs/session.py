@@ -29,9 +29,9 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
+from pate_cli.disclosure.cost import nats
 from pate_cli.disclosure.entry import Entry, held
-from pate_cli.disclosure.facts import report_of, run_facts
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.guarantee import report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.report import Report

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.explain import Explanation
     from pate_cli.disclosure.external import Other
-    from pate_cli.disclosure.facts import Quote
+    from pate_cli.disclosure.guarantee import Quote
     from pate_cli.disclosure.ledger import Ledger
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import Report

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from pate_cli.core.said import Grid, Pairs, on_terminal
-from pate_cli.disclosure.figures import verdict
+from pate_cli.disclosure.guarantee import verdict
 from slices import some
 
 WHATEVER = "it holds whatever the votes were"

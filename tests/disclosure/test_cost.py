@@ -15,7 +15,7 @@ from pate_cli.core.errors import ParameterError, ReportError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Pair, Rows
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import quote_of, report_of, run_facts
+from pate_cli.disclosure.guarantee import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run

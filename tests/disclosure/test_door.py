@@ -15,7 +15,7 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
-from pate_cli.disclosure.facts import report_of, stated
+from pate_cli.disclosure.guarantee import report_of, stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import ReleasePlan, failure_delta

@@ -16,7 +16,7 @@ from pate_cli.accounting.sensitivity import largest_order
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.report import parse_report
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal

@@ -23,7 +23,7 @@ from pate_cli.core.errors import (
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import Stated, refuse_short
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.runs import Budget, Outcome, Run, RunKind, plain_sums
 from pate_cli.disclosure.verification import faults_of_runs
 from refusals import refusal

@@ -9,7 +9,7 @@ import pate_cli as pate
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.verification import FEW
 from pate_cli.votes.facts import Voting

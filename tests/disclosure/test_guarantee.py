@@ -10,8 +10,7 @@ import reports
 from pate_cli.core.errors import ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.guarantee import guesses_of, sentence
+from pate_cli.disclosure.guarantee import guesses_of, report_of, sentence
 from pate_cli.disclosure.report import read_report
 from pate_cli.disclosure.settings import ReleasePlan
 

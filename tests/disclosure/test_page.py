@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import printable
+from pate_cli.disclosure.cost import shown
 from pate_cli.disclosure.explain import explanation_of
-from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import FAILED, Check

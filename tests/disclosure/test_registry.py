@@ -7,8 +7,7 @@ import pytest
 
 import reports
 from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.explain import explanation_of
-from pate_cli.disclosure.registry import blanks, registry_entry
+from pate_cli.disclosure.explain import blanks, explanation_of, registry_entry
 from slices import some
 
 # The fields of deployments-schema.yaml of the register that an entry has, and refuses all others.

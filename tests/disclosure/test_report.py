@@ -13,8 +13,8 @@ import reports
 from pate_cli.core import __version__
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
-from pate_cli.disclosure.facts import report_of as from_facts
-from pate_cli.disclosure.facts import run_of, stated
+from pate_cli.disclosure.guarantee import report_of as from_facts
+from pate_cli.disclosure.guarantee import run_of, stated
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
     Report,

@@ -12,7 +12,7 @@ import reports
 from forgeries.cases import case
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import LabelFormat
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.report import Checked, parse_report
 from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.disclosure.settings import StopRule

@@ -17,17 +17,16 @@ import pytest
 import pate_cli as pate
 import reports
 from divergences import exact_gaussian_delta, worst_pair
-from pate_cli.disclosure.explain import explanation_of
-from pate_cli.disclosure.figures import (
+from pate_cli.disclosure.cost import nats, pair, shown
+from pate_cli.disclosure.explain import explanation_of, summary_of
+from pate_cli.disclosure.guarantee import (
     best_guess,
     in_a_thousand,
-    nats,
-    pair,
     scale_word,
-    shown,
+    sentence,
     verdict,
+    worded,
 )
-from pate_cli.disclosure.guarantee import sentence, summary_of, worded
 from pate_cli.disclosure.runs import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.core.errors import PateError
-from pate_cli.disclosure.facts import report_of, run_of
+from pate_cli.disclosure.guarantee import report_of, run_of
 from pate_cli.disclosure.report import CHECKED, Checked, ReportFacts, parse_report
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import BESIDE, LABELS, RUN_SETTINGS

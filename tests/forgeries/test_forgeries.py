@@ -8,7 +8,7 @@ import pytest
 
 from forgeries.cases import KINDS, case
 from forgeries.forge import Checked, consistent, ending, forged, kind_of_check, leaves, put
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.report import ReportFacts, parse_report
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import PROMISE

@@ -12,7 +12,7 @@ from graphs import Ballots
 from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.facts import group_guarantees
+from pate_cli.disclosure.guarantee import group_guarantees
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes.facts import TeacherGroups

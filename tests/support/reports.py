@@ -18,7 +18,7 @@ import pate_cli as pate
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}

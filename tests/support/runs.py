@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism

@@ -10,8 +10,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, SpentError, UsageError
-from pate_cli.disclosure.facts import report_of, run_of
-from pate_cli.disclosure.guarantee import sentence
+from pate_cli.disclosure.guarantee import report_of, run_of, sentence
 from pate_cli.disclosure.record import RecordFile
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.verbs.signatures import verify

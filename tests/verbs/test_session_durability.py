@@ -11,7 +11,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError, UsageError
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.record import RecordFile
 from pate_cli.disclosure.stopping import rule_fault, stop_rule
 from refusals import refusal

@@ -21,7 +21,7 @@ from forgeries.forge import leaves, others, put
 from pate_cli.core.errors import PateError, ReportError, UsageError
 from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Checked, parse_report
 from pate_cli.disclosure.runs import Outcome

@@ -101,17 +101,6 @@ def test_no_play_of_interleaved_runs_exceeds_a_budget(budget):
     assert found <= budget.delta * (1.0 + 1e-9)
 
 
-def test_the_games_notice_a_rule_that_forgets_what_is_open():
-    """Were a run that is under way free until it ends, two at once would exceed the budget."""
-    budget = Budget(0.9, 0.03)
-
-    def forgetful(entered, run):
-        ended = tuple(each for each in entered if each.outcome is Outcome.REFUSED)
-        return by(budget)(ended, run)
-
-    assert value(MENU, forgetful, budget.epsilon, most=3) > 2.0 * budget.delta
-
-
 # Each month shares people with the one before it, and with no other.
 DECLARED = {"a": (), "b": (), "c": ("a",)}
 

@@ -9,8 +9,6 @@ import pytest
 
 from divergences import exact_gaussian_delta
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.few_votes import FewVotes
-from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, ReportError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Pair, Rows
@@ -26,7 +24,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.votes.facts import Voting
 from pate_cli.votes.groups import TeacherGroups
 from runs import told
 from slices import some
@@ -326,16 +323,6 @@ def test_groups_have_as_many_votes_as_the_mechanism_is_charged_for():
         with pytest.raises(ParameterError, match=r"the mechanism (has|only allows)"):
             told(mechanism, queries=40, groups=GROUPS)
     assert told(GROUPED, queries=40, groups=GROUPS).groups == GROUPS
-
-
-@pytest.mark.parametrize("assigned", [True, False])
-def test_a_vote_on_a_query_of_several_labels_is_a_vote_on_every_label(assigned):
-    """Five queries of three labels are fifteen pairs."""
-    pairs = {"queries": 60, "label_set": LabelSet(3), "delta": DELTA}
-    few = Cost.of(told(ARGMAX, voting=Voting(5, assigned), **pairs)).own.epsilon
-    exact = Cost.of_rows(ARGMAX, 15, 15, DELTA).own.epsilon
-    assert few == exact if assigned else few >= exact
-    assert told(ARGMAX, voting=Voting(5, assigned), **pairs).few == FewVotes(15, assigned)
 
 
 def test_external_parts_add_to_epsilon_and_to_delta_but_not_to_the_labels():

@@ -9,8 +9,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.sensitivity import gnss_rdp, smooth_sensitivity
+from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
@@ -71,10 +70,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(Cost, "of_curves", constant)
 
 
-def is_rounded(value):
-    return value == round(value, 4)
-
-
 def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
     delta, draws = 0.2, 6_000
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
@@ -93,26 +88,6 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
     inside, chance = int(np.sum(np.abs(found - epsilon - shift) < sd)), ndtr(1.0) - ndtr(-1.0)
     assert binom.cdf(inside, draws, chance - 1e-3) > 1e-8
     assert binom.sf(inside, draws, chance + 1e-3) > 1e-8
-
-
-def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_draw():
-    ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
-    for normal in (0.0, 60.0):
-        report = released(ledger, plan, Given(normal, private=True))
-        bound = report.data_independent
-        assert report.epsilon == min(report.sanitized, bound.epsilon)
-        assert bound.epsilon > bound.labels_epsilon > 0.0
-        for value in (report.epsilon, bound.epsilon, bound.labels_epsilon):
-            assert is_rounded(value)
-    assert report.epsilon == bound.epsilon
-    assert report.summary == (
-        f"epsilon {bound.epsilon:.4f} at delta 1e-05; it holds whatever the votes were."
-    )
-    # At the order it was found at, the draw's own price is in the difference.
-    draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=bound.order, shift=plan.shift)
-    votes = MECHANISM.worst_rdp(queries=100, answers=60, orders=np.array([bound.order]))[0]
-    conversion = conversion_cost(np.array([bound.order]), delta=1e-5)[0]
-    assert bound.epsilon == pytest.approx(votes + draw + conversion, abs=1.1e-4)
 
 
 def numbers_and_texts(value):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from divergences import hockey_stick
-from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import (
     LedgerError,
     ParameterError,
@@ -228,20 +227,6 @@ def test_a_report_below_the_least_delta_of_an_external_curve_does_not_hold(ledge
     report_of(facts)
     with pytest.raises(ReportError, match="needs a larger delta"):
         report_of(replace(facts, external=(replace(curve, least_delta=1e-3),)))
-
-
-def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
-    other = aggregated(pate.GNMax(40, 3, sigma2=30.0)).report
-    curve = pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0])
-    (tmp_path / "other.json").write_text(curve.to_json())
-    found = pate.release(ledger, release="none", external=[tmp_path / "other.json"]).report
-    assert pate.release(ledger, release="none", external=[curve]).report.epsilon == found.epsilon
-    both = (Rows(MECHANISM, 40, 40), Rows(pate.GNMax(40, 3, sigma2=30.0), 40, 40))
-    wanted = Cost(1e-5, both).of_curves
-    assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
-    (part,) = found.external
-    assert part.covers == "all labels, if no training record reached more than 1 teacher"
-    assert round_up(found.epsilon) == found.epsilon
 
 
 def test_what_does_not_go_together_is_refused():

@@ -234,6 +234,7 @@ def test_settings_have_a_price_and_every_home_of_a_run_says_the_same():
     for mechanism, more in ((GROUPED, {}), (GROUPED, {"sanitizer": UPPER}), (STABILITY, {})):
         settings = told(mechanism, queries=40, max_answers=30, delta=DELTA, private=True, **more)
         own = Cost.of(settings).own
+        assert own.epsilon == round(own.epsilon, 4)
         run = Run.of(settings=settings, id="a", time=None, outcome=Outcome.LABELLED, answers=7)
         report = report_of(run_facts(done_of(settings)))
         priced = quote_of(settings)

@@ -129,16 +129,6 @@ def test_absurd_smoothness_still_has_a_price_for_all_votes():
     assert 1.0 < cost.order < 1.0 + 1.0 / math.expm1(4.0)
 
 
-def test_failure_belongs_to_upper_releases_alone():
-    upper, none = (plan_of(kind, delta=1e-5) for kind in (UPPER, NONE))
-    assert upper.delta_shift == failure_delta(1e-5) == pytest.approx(1e-6)
-    assert none.delta_shift == 0.0
-    assert upper.shift > 0.0 == none.shift
-    assert (upper.publishes_draw, none.publishes_draw) == (True, False)
-    assert upper.draws == (upper,)
-    assert upper.rdp(9.0) == upper.release_rdp
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -11,10 +11,9 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.accounting.conversion import RdpCurve, conversion_cost, gaussian_epsilon
+from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.sensitivity import largest_order
 from pate_cli.core.errors import ReportError, UsageError
-from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.report import parse_report
@@ -85,15 +84,6 @@ def test_the_curve_is_the_worst_case_at_every_order(report, quoted):
     assert found == pytest.approx(2.05, abs=0.01)
     few, same = (pate.rdp_curve(one, orders=[8.0]) for one in (report, quoted))
     assert same == few
-
-
-def test_the_usual_orders_are_ascending_and_reach_far():
-    orders = np.array(exchange._ORDERS)
-    assert np.all(np.diff(orders) > 0.0)
-    assert (orders[0], orders[-1]) == (1.1, 512.0)
-    # Joined by chords, a curve that rises like the order is at most this far above itself.
-    usual, between = RdpCurve(orders, orders), np.linspace(1.1, 512.0, 5000)
-    assert np.max(usual.at(between) / between) < 1.15
 
 
 def test_a_reader_is_told_what_the_numbers_mean(report, tmp_path):

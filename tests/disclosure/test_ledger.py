@@ -22,7 +22,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
-from runs import charged, round_of
+from runs import round_of
 from sealing import sealed
 from slices import tries
 
@@ -279,28 +279,6 @@ def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
     ledger = make("a", sanitizer=DRAWN) + make("b")
     assert ledger.draws == (DRAWN,)
     assert Ledger.from_json(ledger.to_json()).draws == (DRAWN,)
-
-
-@pytest.mark.parametrize(
-    "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
-)
-def test_charging_is_additive_over_queries(mechanism):
-    counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
-
-    def ledger(part, name):
-        return charged(mechanism, part, [7.5, 2.0], distances=9, answers=3, name=name)
-
-    whole = ledger(counts, "whole")
-    parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
-    assert whole.orders.tolist() == [2.0, 7.5]
-    assert sum(done.queries for done in parts.rounds) == 60
-    for field in ("rdp", "ceiling", "sensitivity"):
-        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
-    cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
-    np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
-    worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
-    np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
-    assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
 
 
 SHA256 = "0" * 64

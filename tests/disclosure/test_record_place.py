@@ -70,14 +70,6 @@ def test_a_record_follows_votes_into_a_folder_and_out_of_it():
     assert run("b.csv") == 3
 
 
-def test_a_record_that_is_moved_with_its_votes_is_not_missed(votes):
-    Path("year").mkdir()
-    votes.rename("year/votes.npy")
-    Path("votes.npy.spent.json").rename("year/votes.npy.spent.json")
-    assert run("year/votes.npy") == 2
-    assert not Path("votes.npy.spent.json").exists()
-
-
 def test_a_record_under_another_name_takes_over_all_that_was_spent(votes):
     assert run(votes, ensemble="clinics") == 2
     assert run(votes) == 3
@@ -136,13 +128,24 @@ def test_two_records_of_the_same_votes_are_joined_by_name():
     assert len(pate.spent("b.json").runs) == 4
 
 
-def test_a_copy_of_a_record_is_no_other_one(votes):
+def test_the_same_record_by_other_names_is_no_other_record(votes):
+    """A copy beside copied votes, a link, and one that is both given and named."""
+    record = "votes.npy.spent.json"
     Path("copy").mkdir()
-    for name in ("votes.npy", "votes.npy.spent.json"):
+    for name in ("votes.npy", record):
         shutil.copy(name, f"copy/{name}")
-    assert run(votes) == 2
-    assert run("copy/votes.npy") == 3
-    assert len(pate.spent("votes.npy.spent.json").runs) == 3
+    os.link(record, "link.json")
+    Path("soft.json").symlink_to(record)
+    assert pate.release(record, record=record).report.spent.count == 1
+    assert run(votes, record="link.json") == 2
+    assert run(votes, record="soft.json") == 3
+    assert run("copy/votes.npy") == 4
+    assert len(pate.spent(record).runs) == 4
+    Path("year").mkdir()
+    for name in ("votes.npy", record):
+        Path(name).rename(f"year/{name}")
+    assert run("year/votes.npy") == 5
+    assert not Path(record).exists()
 
 
 LOSSES = {
@@ -257,20 +260,6 @@ def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
 
     monkeypatch.setattr(entry, "recall", late)
     assert run("votes.npy", record="votes.npy.spent.json") == 3
-
-
-def test_a_link_to_a_record_is_no_other_record(votes):
-    os.link("votes.npy.spent.json", "link.json")
-    Path("soft.json").symlink_to("votes.npy.spent.json")
-    assert run(votes, record="link.json") == 2
-    assert run(votes, record="soft.json") == 3
-    assert run(votes) == 4
-
-
-def test_a_record_that_is_given_and_named_takes_over_nothing(votes):
-    found = pate.release("votes.npy.spent.json", record="votes.npy.spent.json")
-    assert found.report.spent.count == 1
-    assert run(votes) == 2
 
 
 def test_nobody_else_can_lock_a_record_that_is_held(tmp_path):

@@ -40,7 +40,6 @@ class Finding:
     """One line of the table.
 
     Attributes:
-        name: of the case.
         epsilon, delta: what the tool claims.
         proven: what the draws prove at that δ, with confidence; an exact figure where `draws` is 0.
         draws: on each of the two neighbours.
@@ -48,7 +47,6 @@ class Finding:
         seconds: it took.
     """
 
-    name: str
     epsilon: float
     delta: float
     proven: float
@@ -74,8 +72,17 @@ class Case(ABC):
         """The ε that the tool states for this δ."""
 
     @abstractmethod
+    def measured(self, draws: int) -> tuple[float, int]:
+        """The ε that so many draws prove, or an exact figure, and how many intervals may miss."""
+
     def find(self, share: float = 1.0) -> Finding:
         """What it comes to; a share of the draws does for a quick look."""
+        start = time.perf_counter()
+        claim = self.claim()
+        draws = max(2, round(self.draws * share)) if self.draws else 0
+        proven, intervals = self.measured(draws)
+        seconds = time.perf_counter() - start
+        return Finding(claim, self.delta, proven, draws, intervals, seconds)
 
 
 class DrawnCase(Case):
@@ -85,15 +92,11 @@ class DrawnCase(Case):
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
         """Draws on both neighbours, scored in one or more ways."""
 
-    def find(self, share: float = 1.0) -> Finding:
+    def measured(self, draws: int) -> tuple[float, int]:
         """Draw and compare."""
-        start = time.perf_counter()
-        claim = self.claim()
-        draws = max(2, round(self.draws * share))
         ways = self.scores(draws)
         proven = max(lower_bound(scores, delta=self.delta) for scores in ways)
-        seconds = time.perf_counter() - start
-        return Finding(self.name, claim, self.delta, proven, draws, INTERVALS * len(ways), seconds)
+        return proven, INTERVALS * len(ways)
 
 
 _MOST_JOINT = 1 << 16

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 import pate_cli as pate
 from audit.bounds import Scores, by_outcome
-from audit.cases import Case, DrawnCase, Finding, aggregated
+from audit.cases import Case, DrawnCase, aggregated
 from audit.game import Game, Menu, Plan
 
 
@@ -183,16 +182,13 @@ class ExactGameCase(_Asked):
 
     draws: int = 0
 
-    def find(self, share: float = 1.0) -> Finding:
+    def measured(self, draws: int) -> tuple[float, int]:
         """Calculated."""
-        del share
-        start = time.perf_counter()
         order = self._rule.beyond.order
         cost = self._game.log_moment(order) / (order - 1.0)
         # Proposition 12 of Canonne, Kamath and Steinke (2020).
         found = cost + math.log1p(-1.0 / order) - math.log(self.delta * order) / (order - 1.0)
-        seconds = time.perf_counter() - start
-        return Finding(self.name, self.claim(), self.delta, found, 0, 0, seconds)
+        return found, 0
 
 
 _TARGET = {"target_epsilon": 3.0}

@@ -119,20 +119,6 @@ def test_much_noise_leaves_room_for_a_small_delta():
         assert Cost(0.0, (Rows(glyph, 12_000, 12_000),)).least_delta > 1e-8
 
 
-def test_more_answers_queries_or_draws_never_cost_less():
-    def cost(queries, answers, *draws):
-        return Cost(1e-5, (Rows(CONFIDENT, queries, answers),), draws).of_curves.epsilon
-
-    by_answers = [cost(640, answers) for answers in (0, 10, 200)]
-    by_queries = [cost(queries, 283) for queries in (283, 640, 2000)]
-    assert np.all(np.diff(by_answers) > 0.0)
-    assert np.all(np.diff(by_queries) > 0.0)
-    with_draw = cost(640, 283, *PLAN.draws)
-    assert with_draw > cost(640, 283)
-    assert cost(640, 283, *PLAN.draws, replace(PLAN, beta=0.03, sigma=20.0)) > with_draw
-    assert replace(PLAN, kind=ReleaseKind.NONE).draws == ()
-
-
 def test_a_sum_has_every_part_of_both():
     one = Cost(
         1e-5,

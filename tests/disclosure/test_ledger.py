@@ -83,21 +83,18 @@ def test_ledgers_add_up_in_any_order(ledgers):
 def test_rounds_of_different_records_do_not_add():
     """A sum would claim the largest k for costs that were charged at the smallest."""
     one = make("a")
-    shared = round_of(
-        GNMax(20, 3, sigma2=4.0, teachers_per_record=5),
-        queries=10,
-        max_answers=8,
-        answers=5,
-        name="b",
-    )
-    five = replace(make("b"), rounds=(shared,))
+
+    def of_five(name, **more):
+        mechanism = GNMax(20, 3, sigma2=4.0, teachers_per_record=5, **more)
+        done = round_of(mechanism, queries=10, max_answers=8, answers=5, name=name)
+        return replace(make(name), rounds=(done,))
+
+    five = of_five("b")
     words = "runs with different `teachers_per_record` or `groups` cannot share a total"
     assert words in refusal(LedgerError, one.__add__, five)
-    assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
+    assert len((five + of_five("d")).rounds) == 2
     # Five votes of one teacher are all for one class, those of five teachers perhaps are not.
-    together = GNMax(20, 3, sigma2=4.0, teachers_per_record=5, votes_together=True)
-    alike = round_of(together, queries=10, max_answers=8, answers=5, name="c")
-    assert words in refusal(LedgerError, five.__add__, replace(make("c"), rounds=(alike,)))
+    assert words in refusal(LedgerError, five.__add__, of_five("c", votes_together=True))
 
 
 def test_a_session_has_no_more_queries_and_answers_than_its_rule_allows():
@@ -237,24 +234,18 @@ def test_a_device_that_never_ends_is_no_ledger():
     assert "larger than the limit of" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
+SAME = "ledgers can be added only with the same {}, got {} and {}; use the same `{}` in all runs"
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (
-            make("b", delta=1e-6),
-            "ledgers can be added only with the same delta, got 1e-06 and 1e-05; use "
-            "the same `delta` in all runs",
-        ),
+        (make("b", delta=1e-6), SAME.format("delta", 1e-06, 1e-05, "delta")),
         (
             make("b", orders=[2.0, 8.0]),
-            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; use "
-            "the same `order` in all runs",
+            SAME.format("orders", [2.0, 7.5], [2.0, 8.0], "order"),
         ),
-        (
-            make("b", analysis="paper"),
-            "ledgers can be added only with the same analysis, got paper and tight; use "
-            "the same `analysis` in all runs",
-        ),
+        (make("b", analysis="paper"), SAME.format("analysis", "paper", "tight", "analysis")),
         (make("a", seed=3), "two ledgers have the same round; give every ledger once"),
     ],
     ids=["delta", "orders", "analysis", "twice"],
@@ -282,23 +273,16 @@ def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
 
 
 SHA256 = "0" * 64
+GUESS = "a guess of the prior has {} votes, but the mechanism has {}"
 
 
 @pytest.mark.parametrize(
     ("weight", "prior", "message"),
     [
-        (12, None, "a guess of the prior has 0 votes, but the mechanism has 12"),
-        (
-            0,
-            PriorFacts(12, 3, SHA256),
-            "a guess of the prior has 12 votes, but the mechanism has 0",
-        ),
-        (
-            7,
-            PriorFacts(12, 3, SHA256),
-            "a guess of the prior has 12 votes, but the mechanism has 7",
-        ),
-        (0, PriorFacts(0, 3, SHA256), "a guess of the prior has 0 votes, but the mechanism has 0"),
+        (12, None, GUESS.format(0, 12)),
+        (0, PriorFacts(12, 3, SHA256), GUESS.format(12, 0)),
+        (7, PriorFacts(12, 3, SHA256), GUESS.format(12, 7)),
+        (0, PriorFacts(0, 3, SHA256), GUESS.format(0, 0)),
         (12, PriorFacts(12, 41, SHA256), "the prior has 41 guesses for 40 queries"),
         (12, PriorFacts(12, -1, SHA256), "the prior has -1 guesses for 40 queries"),
         (12, PriorFacts(12, 3, "0" * 63), "is not a SHA-256"),

@@ -16,6 +16,7 @@ from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
 ASKED = {"sigma2": 40.0, "layout": "counts", "max_queries": 4}
+SESSION = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
 
 
 @pytest.fixture(autouse=True)
@@ -83,12 +84,11 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
     run(votes, ensemble="clinics")
     before = Path("votes.npy.spent.json").read_bytes()
     monkeypatch.setenv("PATE_HOME", "elsewhere")
-    asked = {"sigma2": 40.0, "teachers": 40, "classes": 2, "max_queries": 4, "mechanism": "gnmax"}
     for act in (
         lambda: run(votes),
         lambda: run(votes, record="third.json"),
         lambda: run(votes, record="votes.npy.spent.json"),
-        lambda: pate.Session(record="votes.npy.spent.json", **asked),
+        lambda: pate.Session(record="votes.npy.spent.json", **SESSION),
         lambda: pate.release("votes.npy.spent.json"),
         lambda: pate.spent("votes.npy.spent.json"),
     ):
@@ -102,13 +102,12 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
 
 def test_a_session_ends_when_its_record_is_taken_over(votes):
     """It once went on in the old record, and the new record stated too few queries and answers."""
-    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
-    with pate.Session(record="votes.npy.spent.json", **given) as session:
+    with pate.Session(record="votes.npy.spent.json", **SESSION) as session:
         first = session.ask([40, 0], id="a")
         assert run(votes, record="all.json") == 3
         assert session.ask([0, 40], id="a") == first
         assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
-    with pate.Session(record="votes.npy.spent.json", **given) as session:
+    with pate.Session(record="votes.npy.spent.json", **SESSION) as session:
         assert (session.asked, session.ask([0, 40], id="a")) == (1, first)
         assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
     (there,) = [one for one in pate.spent("all.json").runs if one.kind == "session"]
@@ -171,12 +170,11 @@ def test_a_record_that_is_lost_is_missed_until_that_is_accepted(votes, how):
 
 
 def test_so_is_that_of_a_session_and_that_of_moved_votes(votes):
-    given = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
-    with pate.Session(record="s.json", **given) as session:
-        session.ask([8, 0])
+    with pate.Session(record="s.json", **SESSION) as session:
+        session.ask([40, 0])
     Path("s.json").unlink()
-    assert "s.json is gone" in refusal(LedgerError, pate.Session, record="s.json", **given)
-    with pate.Session(record="s.json", accept_lost_record=True, **given) as session:
+    assert "s.json is gone" in refusal(LedgerError, pate.Session, record="s.json", **SESSION)
+    with pate.Session(record="s.json", accept_lost_record=True, **SESSION) as session:
         assert session.asked == 0
     votes.rename("other.npy")
     Path("votes.npy.spent.json").unlink()

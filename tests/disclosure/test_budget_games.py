@@ -7,7 +7,6 @@ the end. Whatever the play, the hockey-stick divergence at the budget's ε must 
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -129,26 +128,6 @@ def test_disjoint_ensembles_share_a_budget_that_nobody_else_could():
     with pytest.raises(UnreachableError, match=r"the total would be 1\.2"):
         budget.refuse([first], [spends[1].run("1")])
     assert value(in_months("ac", [Response(0.6, 0.02)]), by(budget), 0.6, most=2) > 2.0 * 0.03
-
-
-def test_whoever_leaves_one_ensemble_for_another_is_two_people():
-    """The laws of both ensembles then change, each the other way: the sum, and not the maximum."""
-    (right, wrong), *_ = (pair for pair, _ in Response(0.6).stages)
-    history = {(1, 0): (right * wrong, wrong * right), (1, 1): (right * right, wrong * wrong)}
-    assert max(math.log(p / q) for p, q in history.values()) == pytest.approx(1.2)
-
-
-def test_who_is_in_which_ensemble_must_not_follow_from_what_was_said():
-    """Sessions that tell beforehand whether they will give somebody away: the first to say so is
-    joined. Each session has δ for whoever is in it; this person is given away far more often.
-    """
-    delta, sessions, given_away = 0.02, 12, 0.0
-    for said in itertools.product((True, False), repeat=sessions):
-        chance = math.prod(delta if bad else 1.0 - delta for bad in said)
-        joined = next((place for place, bad in enumerate(said) if bad), 0)
-        given_away += chance * said[joined]
-    assert given_away == pytest.approx(1.0 - (1.0 - delta) ** sessions)
-    assert given_away > 10.0 * delta
 
 
 def test_sums_are_attained():

@@ -253,7 +253,7 @@ def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
 
 def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
     votes = np.random.default_rng(5).multinomial(40, [0.9, 0.1], size=30)
-    given = {"layout": "counts", "budget": 1.0}
+    given = {"layout": "counts", "budget": 1.0, "bound": "two-tail"}
     run("october", sigma2=60.0)
 
     def target(ensemble, *apart):

@@ -118,7 +118,7 @@ SAID = {"layout": "labels", "classes": 2, "teachers": 400, "sigma2": 12.0, "vote
 
 
 def test_a_target_below_the_worst_case_is_tested(monkeypatch):
-    asked, chances = {**SAID, "target_epsilon": 1.0}, []
+    asked, chances = {**SAID, "target_epsilon": 1.0, "bound": "two-tail"}, []
 
     def comes_up(_noise, log_chance):
         chances.append(float(np.exp(log_chance)))

@@ -229,6 +229,14 @@ def test_a_report_below_the_least_delta_of_an_external_curve_does_not_hold(ledge
         report_of(replace(facts, external=(replace(curve, least_delta=1e-3),)))
 
 
+def test_two_ensembles_on_the_same_records_are_one_total(ledger):
+    other = pate.GNMax(40, 3, sigma2=30.0)
+    curve = pate.rdp_curve(aggregated(other).report, orders=[4.0, 8.0, 16.0, 32.0])
+    found = pate.release(ledger, release="none", external=[curve]).report
+    wanted = Cost(1e-5, (Rows(MECHANISM, 40, 40), Rows(other, 40, 40))).of_curves
+    assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
+
+
 def test_what_does_not_go_together_is_refused():
     paper = aggregated(MECHANISM, analysis="paper", order=8.0, release="none")
     with pytest.raises(UsageError, match="with `analysis` tight"):

@@ -25,10 +25,8 @@ import copy
 import functools
 import itertools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,10 +42,8 @@ from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, check_states, states_for
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from slices import chosen, some
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))
@@ -84,32 +80,18 @@ class Size:
     threshold: float
     plan: TargetPlan
 
-    def counts_noise(self):
-        return self.noise * self.teachers
 
-    def test(self):
-        """The test before an argmax."""
-        return {
-            "threshold": self.threshold * self.teachers,
-            "sigma1": self.test_noise * self.teachers,
-            "sigma2": self.counts_noise(),
-        }
-
-
-BUILD: dict[str, Callable[..., ScoredMechanism]] = {
-    "gnmax": lambda size, classes, **k: GNMax(
-        size.teachers, classes, sigma2=size.counts_noise(), **k
-    ),
-    "confident": lambda size, classes, **k: ConfidentGNMax(
-        size.teachers, classes, **size.test(), **k
-    ),
-    "interactive": lambda size, classes, **k: InteractiveGNMax(
-        size.teachers, classes, **(size.test() | {"threshold": 0.3 * size.teachers}), **k
-    ),
-    "lnmax": lambda size, classes, **k: LNMax(
-        size.teachers, classes, laplace_scale=size.counts_noise(), **k
-    ),
-}
+BUILD = {
+    "gnmax": lambda size: {"sigma2": size.noise},
+    "confident": lambda size: {
+        "threshold": size.threshold, "sigma1": size.test_noise, "sigma2": size.noise
+    },
+    "interactive": lambda size: {
+        "threshold": 0.3, "sigma1": size.test_noise, "sigma2": size.noise
+    },
+    "lnmax": lambda size: {"laplace_scale": size.noise},
+}  # fmt: skip
+"""The parameters of a mechanism, as shares of the teachers."""
 
 
 def law_after_a_test(m, counts, scores=None):
@@ -117,7 +99,7 @@ def law_after_a_test(m, counts, scores=None):
     return checked_argmax_law(counts, scores=scores, **noise)
 
 
-LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
+LOG_LAW = {
     "gnmax": lambda m, counts: gaussian_argmax_law(counts, m.sigma2),
     "confident": law_after_a_test,
     "interactive": lambda m, counts: law_after_a_test(
@@ -176,10 +158,12 @@ class Kind:
     prior: float = 0.0
 
     def build(self, size):
-        more = {"teachers_per_record": self.votes, "votes_together": self.together}
+        parameters = BUILD[self.mechanism](size)
+        told = {name: share * size.teachers for name, share in parameters.items()}
+        told |= {"teachers_per_record": self.votes, "votes_together": self.together}
         if self.prior:
-            more["prior_weight"] = round(self.prior * size.teachers)
-        return BUILD[self.mechanism](size, self.classes, **more)
+            told["prior_weight"] = round(self.prior * size.teachers)
+        return mechanism_class(self.mechanism)(size.teachers, self.classes, **told)
 
     @property
     def covers(self):

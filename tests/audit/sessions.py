@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import pate_cli as pate
 from audit.bounds import Scores, by_outcome
 from audit.cases import Case, DrawnCase, aggregated
-from audit.game import Game, Menu, Plan
+from audit.game import Game, Menu, Plan, best_move
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class GameCase(_Asked, DrawnCase):
             for count in np.unique(answers[going]).tolist():
                 here = going & (answers == count)
                 if self._rule.left(asked, count) > 0:
-                    moves[here] = self._plan.move(asked, count, -ratios[here])
+                    moves[here] = best_move(self._plan, asked, count, -ratios[here])
                 else:
                     going &= ~here
             outcomes = self._answers(self._menu.pairs[moves[going], side])
@@ -140,7 +140,7 @@ class PlayedCase(GameCase):
                 if not session.remaining:  # there is no move, and there must be no answer
                     session.ask(votes[0])
                     return math.inf
-                (move,) = self._plan.move(session.asked, session.answers, -ratio)
+                (move,) = best_move(self._plan, session.asked, session.answers, -ratio)
                 label = session.ask(votes[move])
                 ratio += self._steps[move, 0 if label is None else label + 1]
         return float(ratio[0])

@@ -46,15 +46,6 @@ def test_all_that_a_person_may_have_reached_is_in_one_set():
                     assert any({None, *reached} <= one for one in sets), (apart, reached)
 
 
-def test_months_that_share_people_with_the_month_before_alone():
-    months = [f"{number}" for number in range(1, 7)]
-    runs = [of(one, *months[: max(at - 1, 0)]) for at, one in enumerate(months)]
-    pairs = [{None, one, other} for one, other in itertools.pairwise(months)]
-    assert people_of(runs) == pairs
-    assert people_of(runs, "7", months[:-1]) == [{None, "6", "7"}]
-    assert people_of([*runs, of("7")]) == [{None, *months, "7"}]
-
-
 def test_whatever_is_of_no_ensemble_counts_for_everybody():
     """A draw, a mechanism of others, and a run without a name."""
     runs = [of("a"), of("b", "a"), STATED]

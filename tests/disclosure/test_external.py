@@ -21,7 +21,7 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.external import Stated, refuse_short
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.runs import Budget, Outcome, Run, RunKind, plain_sums
 from pate_cli.disclosure.verification import faults_of_runs
@@ -100,26 +100,16 @@ def test_what_states_no_cost_is_refused_in_one_line(read, slip):
     assert "other.json" in text
 
 
-def test_a_curve_must_reach_the_order_of_the_ledgers():
-    curve = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=REPLACE)
-    refuse_short([curve], 64.0)
-    text = refusal(LedgerError, refuse_short, [curve], 64.5)
-    assert "an external curve has no cost at order 64.5, which the release uses; its" in text
-    twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
-    refuse_short([twice], 32.0)
-    assert "its largest order for a replaced record is 32.252;" in refusal(
-        LedgerError, refuse_short, [twice], 33.0
-    )
-
-
 @pytest.mark.parametrize("release", ["none", "upper"])
-def test_a_curve_that_ends_too_early_is_refused_before_anything_is_drawn(ledger, release, tmp_path):
-    short = pate.Stated(orders=ORDERS[:3], rdp=0.05 * ORDERS[:3], adjacency=REPLACE)
-    with pytest.raises(
-        LedgerError,
-        match=r"has no cost at order 8, .* its largest order for a replaced record is 4;",
-    ):
-        pate.release(ledger, release=release, external=[short], record=tmp_path / "r.json")
+@pytest.mark.parametrize(("adjacency", "largest"), [(REPLACE, "4"), (ADD, "2.28571")])
+def test_a_curve_that_ends_too_early_is_refused_before_anything_is_drawn(
+    ledger, release, adjacency, largest, tmp_path
+):
+    short = pate.Stated(orders=ORDERS[:3], rdp=0.05 * ORDERS[:3], adjacency=adjacency)
+    asked = {"release": release, "external": [short], "record": tmp_path / "r.json"}
+    text = refusal(LedgerError, pate.release, ledger, **asked)
+    assert "an external curve has no cost at order 8, which the release uses; its" in text
+    assert f"its largest order for a replaced record is {largest};" in text
     assert pate.SpendRecord.read(tmp_path / "r.json").runs == ()
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from divergences import exact_gaussian_delta
+from pate_cli import ConfidentGNMax, GNMax, LNMax, Stability, Stated, TeacherGroups
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.errors import ParameterError, ReportError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Pair, Rows
-from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import ReportFacts
@@ -20,11 +20,6 @@ from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.mechanisms.stability import Stability
-from pate_cli.votes.groups import TeacherGroups
 from runs import told
 from slices import some
 

@@ -39,10 +39,6 @@ def report():
     return pate.aggregate(VOTES, MNIST, max_answers=283).report
 
 
-def epsilon(accountant, event):
-    return accountant.compose(event).get_epsilon(1e-5)
-
-
 def test_the_event_costs_what_one_teacher_does_and_nothing_else_is_computed(report, quoted):
     mu = MNIST.gaussian_mu(queries=640, answers=283)
     right = gaussian_epsilon(mu=mu, delta=1e-5)
@@ -56,7 +52,7 @@ def test_the_event_costs_what_one_teacher_does_and_nothing_else_is_computed(repo
             with pytest.raises(accounting.UnsupportedEventError, match="REPLACE_ONE"):
                 accountant.compose(event)
         else:
-            found = epsilon(accountant, event)
+            found = accountant.compose(event).get_epsilon(1e-5)
             assert right - 1e-4 <= found == pytest.approx(right, abs=1e-3)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+from pate_cli import ConfidentGNMax, GNMax
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UsageError
@@ -18,8 +19,6 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import target
 from pate_cli.disclosure.target import states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from vote_files import Law, sums, vectors
 

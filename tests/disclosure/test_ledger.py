@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom, norm
 
+from pate_cli import ConfidentGNMax, GNMax, Stated
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
-from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import report_of, stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import ReleasePlan, StopRule, failure_delta
 from pate_cli.mechanisms import CLASSES
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
 from runs import Given, charged, round_of

@@ -36,14 +36,13 @@ from divergences import hockey_stick, renyi
 from graphs import neighbours_of
 from laws import checked_argmax_law, gaussian_argmax_law, laplace_argmax_law
 from many_rows import hockey_stick_of_rows
+from pate_cli import GNMax, InteractiveGNMax
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, check_states, states_for
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
 from slices import chosen, some
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))

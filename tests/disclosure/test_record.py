@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pate_cli import GNMax, Ledger
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
 from pate_cli.disclosure.entry import Entry, RecordPlace
-from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord, asked_so_far
 from pate_cli.disclosure.runs import Budget, Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.document import encoded
 from pate_cli.files.journal import Journal
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from runs import round_of
 from slices import tries

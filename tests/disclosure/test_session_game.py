@@ -20,7 +20,6 @@ from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.stopping import rule_fault
 from slices import some
 
-DELTA = 0.01
 # At the threshold where answers tie; far above; passed by nearly all; where answers cost little.
 CONFIDENT = [
     (8, {"threshold": 6.0, "sigma1": 4.0, "sigma2": 3.0}),
@@ -34,14 +33,14 @@ CONFIDENT = [
 GNMAX = [(4, {"sigma2": 3.0}), (5, {"sigma2": 1.5}), (4, {"sigma2": 6.0, "teachers_per_record": 2})]
 
 
-def opened(mechanism, teachers, parameters, *, classes=2, **until):
+def opened(mechanism, teachers, parameters, *, classes=2, delta=0.01):
     return pate.Session(
-        teachers=teachers, classes=classes, mechanism=mechanism, delta=DELTA, record=False,
-        **(until or {"target_epsilon": 3.0}), **parameters,
+        teachers=teachers, classes=classes, mechanism=mechanism, target_epsilon=3.0, delta=delta,
+        record=False, **parameters,
     )  # fmt: skip
 
 
-def conversion(order, delta=DELTA):
+def conversion(order, delta=0.01):
     return float(conversion_cost(np.array([order]), delta=delta)[0])
 
 
@@ -95,9 +94,7 @@ def test_three_classes(mechanism, k):
 def test_a_union_that_nobody_pays_for_is_seen_through():
     """Each half of the rule alone costs the target, and both together cost more, by the game."""
     parameters = {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0}
-    session = pate.Session(
-        teachers=8, classes=2, target_epsilon=3.0, delta=0.1, record=False, **parameters
-    )
+    session = opened("confident", 8, parameters, delta=0.1)
     rule, menu = session.rule, Menu.of("confident", 8, parameters)
     order = rule.beyond.order
     claimed = (order - 1.0) * (rule.epsilon - conversion(order, 0.1))

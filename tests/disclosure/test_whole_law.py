@@ -19,14 +19,11 @@ from beside import a_student
 from divergences import hockey_stick, renyi
 from graphs import Graph
 from laws import checked_argmax_law, gaussian_argmax_law, laplace_argmax_law
+from pate_cli import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from slices import some
 
 ORDERS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0])

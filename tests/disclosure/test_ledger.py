@@ -82,6 +82,9 @@ def test_ledgers_add_up_in_any_order(ledgers):
     assert_same(c + a + b, a + b + c, rtol=1e-14)
     total = a + b + c
     assert [done.id for done in total.rounds] == ["a", "b", "c"]
+    for field in ("rdp", "ceiling"):
+        sums = sum(getattr(each, field) for each in ledgers)
+        np.testing.assert_allclose(getattr(total, field), sums, rtol=1e-14)
 
 
 def test_rounds_of_different_records_do_not_add():

@@ -259,18 +259,9 @@ class ReleaseCase(DrawnCase):
         return [by_bins(*sides)]
 
     def _ledger(self, votes: list[list[int]]) -> pate.Ledger:
-        settings = {name: value for name, value in self.release.items() if name != "release"}
-        return pate.aggregate(
-            np.array(votes),
-            self.mechanism,
-            delta=self.delta,
-            layout="counts",
-            max_epsilon=ANY_EPSILON,
-            release="none",
-            keep_ledger=True,
-            **settings,
-            **self.parameters,
-        ).ledger
+        asked = {**self.release, **self.parameters, "release": "none", "keep_ledger": True}
+        asked |= {"delta": self.delta, "layout": "counts", "max_epsilon": ANY_EPSILON}
+        return pate.aggregate(np.array(votes), self.mechanism, **asked).ledger
 
 
 @dataclass(frozen=True)
@@ -331,17 +322,10 @@ class TargetCase(DrawnCase):
         return [np.tile(np.array(votes), (self.rows, 1)) for votes in (self.one, self.other)]
 
     def _outcome(self, votes: Votes) -> int:
+        asked = {"layout": "counts", "delta": self.delta, "max_queries": self.rows}
+        asked |= {"target_epsilon": self.target, "bound": "conditional", "min_pass": 0.0}
         try:
-            done = pate.aggregate(
-                votes,
-                self._mechanism,
-                layout="counts",
-                delta=self.delta,
-                target_epsilon=self.target,
-                max_queries=self.rows,
-                bound="conditional",
-                min_pass=0.0,
-            )
+            done = pate.aggregate(votes, self._mechanism, **asked)
         except pate.RefusedError:
             return 0
         return 1 + int(np.count_nonzero(done.labels.labels == 0))

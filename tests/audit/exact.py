@@ -68,17 +68,9 @@ class ExactReleaseCase(Case):
 
     def claim(self) -> float:
         """By the report of a draw, whose votes do not matter."""
-        report = pate.aggregate(
-            np.array([[3, 1]]),
-            "lnmax",
-            laplace_scale=1.0,
-            layout="counts",
-            release="upper",
-            delta=self.delta,
-            order=self.order,
-            beta=self.beta,
-            sigma_release=self.sigma,
-        ).report
+        asked = {"laplace_scale": 1.0, "layout": "counts", "release": "upper", "delta": self.delta}
+        drawn = {"order": self.order, "beta": self.beta, "sigma_release": self.sigma}
+        report = pate.aggregate(np.array([[3, 1]]), "lnmax", **asked, **drawn).report
         return charged_epsilon(report, delta=self.delta)
 
     def measured(self, draws: int) -> tuple[float, int]:

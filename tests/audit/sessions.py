@@ -49,15 +49,9 @@ class _Asked(Case):
         return self._rule.epsilon
 
     def _opened(self) -> pate.Session:
-        return pate.Session(
-            teachers=self.teachers,
-            classes=2,
-            mechanism=self.mechanism,
-            delta=self.delta,
-            record=False,
-            **self.until,
-            **self.parameters,
-        )
+        shape = {"teachers": self.teachers, "classes": 2, "mechanism": self.mechanism}
+        asked = {**shape, **self.until, **self.parameters}
+        return pate.Session(**asked, delta=self.delta, record=False)
 
     @functools.cached_property
     def _rule(self) -> Any:

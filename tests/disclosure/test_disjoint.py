@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -113,9 +114,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PATE_HOME", str(tmp_path / "home"))
 
 
-def run(ensemble, *apart, **asked):
+def run(ensemble, *apart, votes=COUNTS, **asked):
     given = {**ASKED, "ensemble": ensemble, "disjoint_from": apart, **asked}
-    return pate.aggregate(COUNTS, "gnmax", **given).report
+    return pate.aggregate(votes, "gnmax", **given).report
 
 
 def test_months_keep_one_record_and_do_not_add_up(home):
@@ -178,23 +179,18 @@ def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
     np.save("here.npy", COUNTS)
     np.save("other.npy", COUNTS[::-1])
     told = "these votes already ran as ensemble {}, which is declared disjoint from {}"
-
-    def of_file(name, ensemble, *apart):
-        asked = {"ensemble": ensemble, "disjoint_from": apart, **ASKED}
-        return pate.aggregate(name, "gnmax", **asked).report
-
-    of_file("here.npy", "october")
+    run("october", votes="here.npy")
     Path("here.npy").rename("moved.npy")
     with pytest.raises(UsageError, match=told.format("october", "november")):
-        of_file("moved.npy", "november", "october")
-    assert of_file("other.npy", "november", "october").spent.count == 2
+        run("november", "october", votes="moved.npy")
+    assert run("november", "october", votes="other.npy").spent.count == 2
     with pytest.raises(UsageError, match=told.format("november", "october")):
-        of_file("other.npy", "october")
-    assert of_file("moved.npy", "december").spent.count == 3
+        run("october", votes="other.npy")
+    assert run("december", votes="moved.npy").spent.count == 3
     # A third name in between once hid the first.
     with pytest.raises(UsageError, match=told.format("october", "january")):
-        of_file("moved.npy", "january", "october")
-    assert of_file("moved.npy", "october").spent.count == 4
+        run("january", "october", votes="moved.npy")
+    assert run("october", votes="moved.npy").spent.count == 4
 
 
 @pytest.mark.parametrize("wrong", ["../x", "", None, 5])
@@ -211,7 +207,7 @@ def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(ho
     run("october", "september")
     kept = {"checkpoint": "kept", "into": "labels.csv"}
     with monkeypatch.context() as patched:
-        patched.setattr(Entry, "settle", interrupted)
+        patched.setattr(Entry, "settle", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run("november", "september", **kept)
     with pytest.raises(UsageError, match="belongs to a run with other flags"):
@@ -219,10 +215,6 @@ def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(ho
     report = run("november", "september", **kept)
     assert report.spent.count == 3
     assert pate.verify(report, record=state_folder() / "september.spent.json").holds
-
-
-def interrupted(*_args, **_told):
-    raise KeyboardInterrupt
 
 
 def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):

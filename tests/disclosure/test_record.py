@@ -5,6 +5,7 @@ import hashlib
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -154,10 +155,7 @@ def test_a_record_that_is_missing_is_empty(tmp_path):
 
 
 def test_a_file_system_without_locks_is_refused_before_anything_is_entered(place, monkeypatch):
-    def none(_opened, _how):
-        raise OSError(37, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(37, "No locks available")))
     entry = Entry(RecordPlace(RecordFile(place)), TRIED, budget=None)
     with pytest.raises(OutputError, match=r"has no locks .*; nothing was spent"):
         entry.enter()

@@ -7,12 +7,15 @@ the end. Whatever the play, the hockey-stick divergence at the budget's ε must 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from audit.budget_games import InEnsemble, Response, Test, by, value
+from divergences import hockey_stick
 from pate_cli.accounting.composition import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
@@ -44,31 +47,21 @@ def two_stages(admits, epsilon):
 
     found = 0.0
     for (one, other), _ in first.stages:
-        found += max(_hockey_stick(entered(way), one, math.exp(epsilon) * other) for way in ways)
+        found += max(stick(entered(way), epsilon, one, other) for way in ways)
     return found
 
 
-def _hockey_stick(responses, one, other):
-    """The most of one·P − other·P' of randomised responses one after the other."""
-    pairs = {(one, other): 1}
-    for epsilon in responses:
-        right = 1.0 / (1.0 + math.exp(-epsilon))
-        fresh = {}
-        for (p, q), count in pairs.items():
-            for pair in ((p * right, q * (1 - right)), (p * (1 - right), q * right)):
-                place = (round(pair[0], 15), round(pair[1], 15))
-                fresh[place] = fresh.get(place, 0) + count
-        pairs = fresh
-    return sum(count * max(p - q, 0.0) for (p, q), count in pairs.items())
+def stick(responses, epsilon, one=1.0, other=1.0):
+    """The most of one·P − e^ε·other·P' of randomised responses one after the other."""
+    laws = [np.array([1.0, math.exp(-each)]) / (1.0 + math.exp(-each)) for each in responses]
+    p, q = (functools.reduce(np.kron, [law[::way] for law in laws], 1.0) for way in (1, -1))
+    return float(hockey_stick(one * p, other * q, epsilon))
 
 
 def test_a_total_that_is_the_least_over_all_orders_is_no_rule():
     """Stop by the exact composition and a two-stage play has 1.4 times δ; by sums less than δ."""
     epsilon = 1.5
-    delta = max(
-        _hockey_stick([0.1, *[way] * times], 1.0, math.exp(epsilon))
-        for way, times in ((1.6, 1), (0.35, 10))
-    )
+    delta = max(stick([0.1, *way], epsilon) for way in ([1.6], [0.35] * 10))
 
     def by_total(entered, run):
         spent = [each.epsilon for each in (*entered, run)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom, norm
 
+from divergences import hockey_stick
 from pate_cli import ConfidentGNMax, GNMax, Stated
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.accounting.stopping import Beyond
@@ -460,11 +461,8 @@ def largest_excess(mechanism, plan):
     worst = 0.0
     for one in range(tau):
         for here, there in ((one, one + 1), (one + 1, one)):
-            gain = (
-                laws[here][None, :] * below[:, here, None]
-                - np.exp(levels)[:, None] * laws[there][None, :] * below[:, there, None]
-            )
-            worst = max(worst, float(np.maximum(gain, 0.0).sum(axis=1).max()))
+            p, q = (laws[at] * below[:, at, None] for at in (here, there))
+            worst = max(worst, float(hockey_stick(p, q, levels[:, None]).max()))
     return worst
 
 

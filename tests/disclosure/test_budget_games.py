@@ -27,10 +27,6 @@ def stated(name, epsilon, delta=0.0):
     return Response(epsilon, delta).run(name)
 
 
-def at_target(name, epsilon, delta, refusal):
-    return Test(epsilon, delta, refusal).run(name)
-
-
 def two_stages(admits, epsilon):
     """The best play that begins with ε .1 and goes on by what came out, in one of two ways."""
     first, ways = Response(0.1), (1 * (Response(1.6),), 10 * (Response(0.35),))
@@ -128,23 +124,6 @@ def test_sums_are_attained():
     budget = Budget(0.9, 1e-9)
     three = value([Response(0.3)], by(budget), 0.9 - 1e-6, most=3)
     assert three > 1e-9
-
-
-def test_a_refusal_gives_back_what_it_did_not_cost():
-    budget = Budget(1.0, 1e-4)
-    entered = [replace(at_target("a", 0.8, 1e-5, 0.4), budget=budget)]
-    more = [at_target("b", 0.6, 1e-5, 0.3)]
-    with pytest.raises(UnreachableError, match=r"spent epsilon 0\.8"):
-        budget.refuse(entered, more)
-    budget.refuse([replace(entered[0], outcome=Outcome.REFUSED)], more)
-
-
-def test_a_budget_limits_delta():
-    budget = Budget(5.0, 1e-5)
-    entered = [replace(stated("a", 0.1, 9e-6), budget=budget)]
-    budget.refuse(entered, [stated("b", 0.1, 1e-6)])
-    with pytest.raises(UnreachableError, match="delta"):
-        budget.refuse(entered, [stated("b", 0.1, 2e-6)])
 
 
 def test_a_filter_is_chosen_before_the_first_run():

@@ -13,7 +13,7 @@ import pate_cli
 from audit.bounds import LEVEL
 from audit.cases import Finding
 from audit.planted import PLANTED, find_planted
-from audit.table import CASES, head, line
+from audit.table import CASES, HEAD, line
 
 
 def say(text: str) -> None:
@@ -32,7 +32,7 @@ def chosen(names: Iterable[str], word: str) -> list[str]:
 
 def audit_all(word: str, share: float) -> bool:
     """Print the table; whether no claim is refuted."""
-    say(head(verdict=""))
+    say(HEAD)
     findings: list[Finding] = []
     for name in chosen(CASES, word):
         findings.append(CASES[name].find(share))
@@ -48,7 +48,7 @@ def audit_all(word: str, share: float) -> bool:
 
 def audit_planted(word: str, share: float) -> bool:
     """Print the table; whether every bug is caught."""
-    say(head(verdict=""))
+    say(HEAD)
     missed = 0
     for name in chosen(PLANTED, word):
         found = find_planted(PLANTED[name], share)

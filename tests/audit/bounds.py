@@ -103,6 +103,4 @@ def by_bins(one: Scores, other: Scores) -> tuple[Scores, Scores]:
 
 def joint(rows: NDArray[np.int64], outcomes: int) -> NDArray[np.int64]:
     """One whole number per draw of several rows, [draws, rows], each below `outcomes`."""
-    if outcomes ** rows.shape[1] > 1 << 20:
-        raise ValueError(f"{rows.shape[1]} rows of {outcomes} outcomes are too many to number")
     return rows @ outcomes ** np.arange(rows.shape[1])

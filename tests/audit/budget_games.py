@@ -76,7 +76,6 @@ class Response:
         return found
 
     def run(self, name: str) -> Run:
-        """The run as a record tells of it."""
         cost = Stated(Adjacency.REPLACE_ONE, epsilon=self.epsilon, delta=self.delta)
         return Run.of(id=name, outcome=Outcome.STATED, time=None, external=cost)
 
@@ -105,7 +104,6 @@ class Labels:
         return stages or []
 
     def run(self, name: str) -> Run:
-        """The run as a record tells of it."""
         settings = told(GNMax(TEACHERS, 2, sigma2=self.sigma), self.rows, delta=self.delta)
         return Run.of(id=name, outcome=Outcome.PENDING, time=None, settings=settings)
 
@@ -133,7 +131,6 @@ class Test:
         return [((one, other), REFUSED), (passed, labels)]
 
     def run(self, name: str) -> Run:
-        """The run as a record tells of it."""
         target = TargetPlan(self.epsilon, self.delta, self.refusal, test_orders=(8.0,))
         settings = told(GNMax(TEACHERS, 3, sigma2=4.0), 10, delta=self.delta, target=target)
         return Run.of(id=name, outcome=Outcome.PENDING, time=None, settings=settings)
@@ -168,7 +165,6 @@ class Release:
         return [(pair, None) for pair in pairs]
 
     def run(self, name: str) -> Run:
-        """The run as a record tells of it."""
         return Run.of(id=name, outcome=Outcome.RELEASED, time=None, draw=self.plan)
 
 
@@ -197,7 +193,6 @@ class InEnsemble:
         return self.way.stages if self.ensemble in self.inside else same(self.way.stages)
 
     def run(self, name: str) -> Run:
-        """The run as a record tells of it."""
         return replace(self.way.run(name), ensemble=self.ensemble, disjoint_from=self.apart)
 
 

@@ -40,7 +40,6 @@ class Finding:
     """One line of the table.
 
     Attributes:
-        name: of the case.
         epsilon, delta: what the tool claims.
         proven: what the draws prove at that δ, with confidence; an exact figure where `draws` is 0.
         draws: on each of the two neighbours.
@@ -48,7 +47,6 @@ class Finding:
         seconds: it took.
     """
 
-    name: str
     epsilon: float
     delta: float
     proven: float
@@ -74,8 +72,17 @@ class Case(ABC):
         """The ε that the tool states for this δ."""
 
     @abstractmethod
+    def measured(self, draws: int) -> tuple[float, int]:
+        """The ε that so many draws prove, or an exact figure, and how many intervals may miss."""
+
     def find(self, share: float = 1.0) -> Finding:
         """What it comes to; a share of the draws does for a quick look."""
+        start = time.perf_counter()
+        claim = self.claim()
+        draws = max(2, round(self.draws * share)) if self.draws else 0
+        proven, intervals = self.measured(draws)
+        seconds = time.perf_counter() - start
+        return Finding(claim, self.delta, proven, draws, intervals, seconds)
 
 
 class DrawnCase(Case):
@@ -85,15 +92,11 @@ class DrawnCase(Case):
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
         """Draws on both neighbours, scored in one or more ways."""
 
-    def find(self, share: float = 1.0) -> Finding:
+    def measured(self, draws: int) -> tuple[float, int]:
         """Draw and compare."""
-        start = time.perf_counter()
-        claim = self.claim()
-        draws = max(2, round(self.draws * share))
         ways = self.scores(draws)
         proven = max(lower_bound(scores, delta=self.delta) for scores in ways)
-        seconds = time.perf_counter() - start
-        return Finding(self.name, claim, self.delta, proven, draws, INTERVALS * len(ways), seconds)
+        return proven, INTERVALS * len(ways)
 
 
 _MOST_JOINT = 1 << 16
@@ -256,18 +259,9 @@ class ReleaseCase(DrawnCase):
         return [by_bins(*sides)]
 
     def _ledger(self, votes: list[list[int]]) -> pate.Ledger:
-        settings = {name: value for name, value in self.release.items() if name != "release"}
-        return pate.aggregate(
-            np.array(votes),
-            self.mechanism,
-            delta=self.delta,
-            layout="counts",
-            max_epsilon=ANY_EPSILON,
-            release="none",
-            keep_ledger=True,
-            **settings,
-            **self.parameters,
-        ).ledger
+        asked = {**self.release, **self.parameters, "release": "none", "keep_ledger": True}
+        asked |= {"delta": self.delta, "layout": "counts", "max_epsilon": ANY_EPSILON}
+        return pate.aggregate(np.array(votes), self.mechanism, **asked).ledger
 
 
 @dataclass(frozen=True)
@@ -328,17 +322,10 @@ class TargetCase(DrawnCase):
         return [np.tile(np.array(votes), (self.rows, 1)) for votes in (self.one, self.other)]
 
     def _outcome(self, votes: Votes) -> int:
+        asked = {"layout": "counts", "delta": self.delta, "max_queries": self.rows}
+        asked |= {"target_epsilon": self.target, "bound": "conditional", "min_pass": 0.0}
         try:
-            done = pate.aggregate(
-                votes,
-                self._mechanism,
-                layout="counts",
-                delta=self.delta,
-                target_epsilon=self.target,
-                max_queries=self.rows,
-                bound="conditional",
-                min_pass=0.0,
-            )
+            done = pate.aggregate(votes, self._mechanism, **asked)
         except pate.RefusedError:
             return 0
         return 1 + int(np.count_nonzero(done.labels.labels == 0))

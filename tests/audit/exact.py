@@ -11,7 +11,6 @@ of normal probabilities.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pate_cli as pate
-from audit.cases import Case, Finding, charged_epsilon
+from audit.cases import Case, charged_epsilon
 
 
 def gaussian_pair_delta(epsilon: float, *, mean: float, spread: float) -> float:
@@ -69,24 +68,14 @@ class ExactReleaseCase(Case):
 
     def claim(self) -> float:
         """By the report of a draw, whose votes do not matter."""
-        report = pate.aggregate(
-            np.array([[3, 1]]),
-            "lnmax",
-            laplace_scale=1.0,
-            layout="counts",
-            release="upper",
-            delta=self.delta,
-            order=self.order,
-            beta=self.beta,
-            sigma_release=self.sigma,
-        ).report
+        asked = {"laplace_scale": 1.0, "layout": "counts", "release": "upper", "delta": self.delta}
+        drawn = {"order": self.order, "beta": self.beta, "sigma_release": self.sigma}
+        report = pate.aggregate(np.array([[3, 1]]), "lnmax", **asked, **drawn).report
         return charged_epsilon(report, delta=self.delta)
 
-    def find(self, share: float = 1.0) -> Finding:
+    def measured(self, draws: int) -> tuple[float, int]:
         """Calculated."""
-        del share
-        start = time.perf_counter()
-        claim, ratio = self.claim(), math.exp(-self.beta)
+        ratio = math.exp(-self.beta)
         # κ/σ: the bound is too low with a tenth of δ.
         apart = ratio / self.sigma + (1.0 - ratio) * norm.isf(self.delta / 10.0)
 
@@ -94,6 +83,4 @@ class ExactReleaseCase(Case):
             there = gaussian_pair_delta(epsilon, mean=apart, spread=ratio)
             return math.log(max(there, 1e-300) / self.delta)
 
-        least = float(brentq(excess, 1e-6, 50.0))
-        seconds = time.perf_counter() - start
-        return Finding(self.name, claim, self.delta, least, 0, 0, seconds)
+        return float(brentq(excess, 1e-6, 50.0)), 0

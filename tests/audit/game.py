@@ -13,28 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from pate_cli.disclosure.settings import StopRule
 
 _STEP: Final = 0.02
 """Of the log of a ratio of chances, from −_FAR to _FAR."""
 _FAR: Final = 12.0
 
 Numbers = NDArray[np.float64]
-
-
-class Rule(Protocol):
-    """Until when may be asked."""
-
-    @property
-    def most(self) -> int:
-        """Never more than this."""
-
-    def left(self, asked: int, answers: int) -> int:
-        """How many more."""
+Plan = dict[tuple[int, int], NDArray[np.intp]]
+"""By (asked, answers) the place of the best pair for every node of the log ratio Q/P."""
 
 
 def two_class_law(
@@ -74,23 +67,6 @@ class Menu:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The best move wherever the game may be.
-
-    Attributes:
-        moves: by (asked, answers) the place of a pair for every node of the log ratio Q/P.
-    """
-
-    moves: dict[tuple[int, int], NDArray[np.intp]]
-
-    def move(self, asked: int, answers: int, log_ratio: Numbers) -> NDArray[np.intp]:
-        """Places of pairs, for every log of Q/P."""
-        places = np.rint((np.clip(log_ratio, -_FAR, _FAR) + _FAR) / _STEP).astype(np.intp)
-        # Behind the node of Q/P = 0.
-        return self.moves[asked, answers][places + 1]
-
-
-@dataclass(frozen=True, eq=False)
 class Game:
     """All that may be asked at once, and until when.
 
@@ -101,7 +77,7 @@ class Game:
 
     one: Numbers
     other: Numbers
-    rule: Rule
+    rule: StopRule
 
     def log_moment(self, order: float) -> float:
         """The log of the most that E_Q[(P/Q)^λ] comes to, whatever is asked."""
@@ -124,15 +100,11 @@ class Game:
         """
         return self._solved(epsilon)[0]
 
-    def some(self, *, every: int) -> Game:
-        """The game of a part of the menu, which is worth no more."""
-        return Game(self.one[::every], self.other[::every], self.rule)
-
     def plan(self, epsilon: float) -> Plan:
         """How to come to that δ."""
-        return Plan(self._solved(epsilon)[1])
+        return self._solved(epsilon)[1]
 
-    def _solved(self, epsilon: float) -> tuple[float, dict[tuple[int, int], NDArray[np.intp]]]:
+    def _solved(self, epsilon: float) -> tuple[float, Plan]:
         nodes = np.linspace(-_FAR, _FAR, 1 + round(2.0 * _FAR / _STEP))
         ratios = np.concatenate([[0.0], np.exp(nodes)])
         last = np.maximum(1.0 - math.exp(epsilon) * ratios, 0.0)
@@ -145,7 +117,7 @@ class Game:
         low, high = ratios[place], ratios[place + 1]
         upper = np.clip((moved - low) / (high - low), 0.0, 1.0)
         below, above = one[:, :, None] * (1.0 - upper), one[:, :, None] * upper
-        moves: dict[tuple[int, int], NDArray[np.intp]] = {}
+        moves: Plan = {}
         values = np.tile(last, (self.rule.most + 2, 1))
         for asked in range(self.rule.most, -1, -1):
             here = np.tile(last, (self.rule.most + 2, 1))
@@ -162,6 +134,13 @@ class Game:
             values = here
         # Q/P is 1 before anything was asked.
         return float(values[0][1 + nodes.size // 2]), moves
+
+
+def best_move(plan: Plan, asked: int, answers: int, log_ratio: Numbers) -> NDArray[np.intp]:
+    """Places of pairs, for every log of Q/P."""
+    places = np.rint((np.clip(log_ratio, -_FAR, _FAR) + _FAR) / _STEP).astype(np.intp)
+    # Behind the node of Q/P = 0.
+    return plan[asked, answers][places + 1]
 
 
 def _different(one: Numbers, other: Numbers) -> NDArray[np.intp]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 
 import pate_cli as pate
 from audit.bounds import Scores, by_outcome
-from audit.cases import Case, DrawnCase, Finding, aggregated
-from audit.game import Game, Menu, Plan
+from audit.cases import Case, DrawnCase, aggregated
+from audit.game import Game, Menu, Plan, best_move
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +49,9 @@ class _Asked(Case):
         return self._rule.epsilon
 
     def _opened(self) -> pate.Session:
-        return pate.Session(
-            teachers=self.teachers,
-            classes=2,
-            mechanism=self.mechanism,
-            delta=self.delta,
-            record=False,
-            **self.until,
-            **self.parameters,
-        )
+        shape = {"teachers": self.teachers, "classes": 2, "mechanism": self.mechanism}
+        asked = {**shape, **self.until, **self.parameters}
+        return pate.Session(**asked, delta=self.delta, record=False)
 
     @functools.cached_property
     def _rule(self) -> Any:
@@ -108,7 +101,7 @@ class GameCase(_Asked, DrawnCase):
             for count in np.unique(answers[going]).tolist():
                 here = going & (answers == count)
                 if self._rule.left(asked, count) > 0:
-                    moves[here] = self._plan.move(asked, count, -ratios[here])
+                    moves[here] = best_move(self._plan, asked, count, -ratios[here])
                 else:
                     going &= ~here
             outcomes = self._answers(self._menu.pairs[moves[going], side])
@@ -141,7 +134,7 @@ class PlayedCase(GameCase):
                 if not session.remaining:  # there is no move, and there must be no answer
                     session.ask(votes[0])
                     return math.inf
-                (move,) = self._plan.move(session.asked, session.answers, -ratio)
+                (move,) = best_move(self._plan, session.asked, session.answers, -ratio)
                 label = session.ask(votes[move])
                 ratio += self._steps[move, 0 if label is None else label + 1]
         return float(ratio[0])
@@ -183,16 +176,13 @@ class ExactGameCase(_Asked):
 
     draws: int = 0
 
-    def find(self, share: float = 1.0) -> Finding:
+    def measured(self, draws: int) -> tuple[float, int]:
         """Calculated."""
-        del share
-        start = time.perf_counter()
         order = self._rule.beyond.order
         cost = self._game.log_moment(order) / (order - 1.0)
         # Proposition 12 of Canonne, Kamath and Steinke (2020).
         found = cost + math.log1p(-1.0 / order) - math.log(self.delta * order) / (order - 1.0)
-        seconds = time.perf_counter() - start
-        return Finding(self.name, self.claim(), self.delta, found, 0, 0, seconds)
+        return found, 0
 
 
 _TARGET = {"target_epsilon": 3.0}

@@ -24,12 +24,7 @@ CASES: Final[Mapping[str, Case]] = {
 _NAME = 48
 
 
-def head(*, verdict: str) -> str:
-    """The names of the columns."""
-    return (
-        f"{'case':<{_NAME}}{'claimed':>9}{'delta':>9}{'proven':>9}{'draws':>11}{'seconds':>9}  "
-        f"{verdict}"
-    )
+HEAD: Final = f"{'case':<{_NAME}}{'claimed':>9}{'delta':>9}{'proven':>9}{'draws':>11}{'seconds':>9}"
 
 
 def line(name: str, found: Finding, verdict: str) -> str:

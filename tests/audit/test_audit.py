@@ -6,7 +6,6 @@ False alarms: with fresh keys a test below fails wrongly where one of its interv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import pate_cli
 from audit import __main__ as program
 from audit import bounds
 from audit.bounds import by_bins, by_outcome, by_row, lower_bound, proven
-from audit.cases import LABELS, RUNS, Case, Finding, LabelCase, ReleaseCase, TargetCase
+from audit.cases import LABELS, RUNS, Case, LabelCase, ReleaseCase, TargetCase
 from audit.exact import gaussian_pair_delta
 from audit.mutants import mutants_of
 from audit.planted import PLANTED, find_planted
@@ -184,23 +183,18 @@ def test_the_exact_curve_is_an_integral(epsilon, mean, spread):
     assert found == pytest.approx(max(sums), rel=1e-5)
 
 
-@dataclass(frozen=True)
-class Told(Case):
-    """A case that found what it is told."""
-
-    proven: float
-    name: str = "told"
-
-    def claim(self):
-        return 1.0
-
-    def find(self, share=1.0):
-        return Finding(self.name, self.claim(), 0.01, self.proven, 1000, 4, 0.1)
-
-
 @pytest.mark.parametrize(("proven", "code", "word"), [(0.9, 0, "holds"), (1.1, 1, "REFUTED")])
 def test_a_refuted_claim_ends_with_1(monkeypatch, capsys, proven, code, word):
-    monkeypatch.setattr(program, "CASES", {"told": Told(proven)})
+    class Told(Case):
+        delta, draws = 0.01, 1000
+
+        def claim(self):
+            return 1.0
+
+        def measured(self, draws):
+            return proven, 4
+
+    monkeypatch.setattr(program, "CASES", {"told": Told()})
     monkeypatch.setattr(program.sys, "argv", ["audit", "claims"])
     with pytest.raises(SystemExit) as ended:
         program.main()

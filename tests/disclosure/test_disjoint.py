@@ -4,11 +4,14 @@ import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import pate_cli as pate
+from divergences import hockey_stick
 from pate_cli.core.errors import LedgerError, ParameterError, UsageError
 from pate_cli.disclosure.entry import Entry, RecordPlace, state_folder
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, people_of, plain_sums, total_of
@@ -42,15 +45,6 @@ def test_all_that_a_person_may_have_reached_is_in_one_set():
             for reached in itertools.combinations("abcd", size):
                 if apart.isdisjoint(map(frozenset, itertools.combinations(reached, 2))):
                     assert any({None, *reached} <= one for one in sets), (apart, reached)
-
-
-def test_months_that_share_people_with_the_month_before_alone():
-    months = [f"{number}" for number in range(1, 7)]
-    runs = [of(one, *months[: max(at - 1, 0)]) for at, one in enumerate(months)]
-    pairs = [{None, one, other} for one, other in itertools.pairwise(months)]
-    assert people_of(runs) == pairs
-    assert people_of(runs, "7", months[:-1]) == [{None, "6", "7"}]
-    assert people_of([*runs, of("7")]) == [{None, *months, "7"}]
 
 
 def test_whatever_is_of_no_ensemble_counts_for_everybody():
@@ -120,9 +114,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PATE_HOME", str(tmp_path / "home"))
 
 
-def run(ensemble, *apart, **asked):
+def run(ensemble, *apart, votes=COUNTS, **asked):
     given = {**ASKED, "ensemble": ensemble, "disjoint_from": apart, **asked}
-    return pate.aggregate(COUNTS, "gnmax", **given).report
+    return pate.aggregate(votes, "gnmax", **given).report
 
 
 def test_months_keep_one_record_and_do_not_add_up(home):
@@ -185,23 +179,18 @@ def test_the_same_votes_are_not_of_two_ensembles_that_share_nobody(home):
     np.save("here.npy", COUNTS)
     np.save("other.npy", COUNTS[::-1])
     told = "these votes already ran as ensemble {}, which is declared disjoint from {}"
-
-    def of_file(name, ensemble, *apart):
-        asked = {"ensemble": ensemble, "disjoint_from": apart, **ASKED}
-        return pate.aggregate(name, "gnmax", **asked).report
-
-    of_file("here.npy", "october")
+    run("october", votes="here.npy")
     Path("here.npy").rename("moved.npy")
     with pytest.raises(UsageError, match=told.format("october", "november")):
-        of_file("moved.npy", "november", "october")
-    assert of_file("other.npy", "november", "october").spent.count == 2
+        run("november", "october", votes="moved.npy")
+    assert run("november", "october", votes="other.npy").spent.count == 2
     with pytest.raises(UsageError, match=told.format("november", "october")):
-        of_file("other.npy", "october")
-    assert of_file("moved.npy", "december").spent.count == 3
+        run("october", votes="other.npy")
+    assert run("december", votes="moved.npy").spent.count == 3
     # A third name in between once hid the first.
     with pytest.raises(UsageError, match=told.format("october", "january")):
-        of_file("moved.npy", "january", "october")
-    assert of_file("moved.npy", "october").spent.count == 4
+        run("january", "october", votes="moved.npy")
+    assert run("october", votes="moved.npy").spent.count == 4
 
 
 @pytest.mark.parametrize("wrong", ["../x", "", None, 5])
@@ -218,7 +207,7 @@ def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(ho
     run("october", "september")
     kept = {"checkpoint": "kept", "into": "labels.csv"}
     with monkeypatch.context() as patched:
-        patched.setattr(Entry, "settle", interrupted)
+        patched.setattr(Entry, "settle", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run("november", "september", **kept)
     with pytest.raises(UsageError, match="belongs to a run with other flags"):
@@ -226,10 +215,6 @@ def test_an_interrupted_run_goes_on_with_the_declarations_it_was_entered_with(ho
     report = run("november", "september", **kept)
     assert report.spent.count == 3
     assert pate.verify(report, record=state_folder() / "september.spent.json").holds
-
-
-def interrupted(*_args, **_told):
-    raise KeyboardInterrupt
 
 
 def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
@@ -251,7 +236,7 @@ def test_a_session_keeps_the_declarations_with_which_it_was_opened(home):
 
 def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
     votes = np.random.default_rng(5).multinomial(40, [0.9, 0.1], size=30)
-    given = {"layout": "counts", "budget": 1.0}
+    given = {"layout": "counts", "budget": 1.0, "bound": "two-tail"}
     run("october", sigma2=60.0)
 
     def target(ensemble, *apart):
@@ -264,67 +249,52 @@ def test_the_rest_of_a_budget_is_that_of_the_ensemble(home):
 # --- whole histories -----------------------------------------------------------------------------
 
 
-def law(histogram, sigma):
-    """The chances of both labels of GNMax over two classes."""
-    first = 0.5 * math.erfc(-(histogram[0] - histogram[1]) / (2.0 * sigma))
-    return first, 1.0 - first
+SIGMA = 1.5
 
 
-def histories(months, plan, sigma):
-    """The chance of every history: two queries of one month, then two of the next.
+def two_labels(histograms, queries):
+    """The law of the labels of two queries of a month by GNMax over two classes, [4]."""
+    first = [ndtr((a - b) / (math.sqrt(2.0) * SIGMA)) for a, b in (histograms[q] for q in queries)]
+    return np.outer(*([each, 1.0 - each] for each in first)).ravel()
 
-    The votes of the later month are on queries that follow from the labels of the earlier one.
+
+def history(early, late, plan):
+    """The law of two queries of one month, and then of one of the next month, asked twice.
 
     Args:
-        months: of each month, the histogram that its teachers give to each of two queries.
-        plan: the query of the later month for every pair of labels.
+        early, late: the histogram of each of two queries in either month.
+        plan: the query of the later month for every pair of labels of the earlier one.
     """
-    early, late = months
-    found = {}
-    for labels in itertools.product((0, 1), repeat=4):
-        query = plan[labels[:2]]
-        chances = [law(early[n], sigma)[labels[n]] for n in (0, 1)]
-        chances += [law(late[query], sigma)[label] for label in labels[2:]]
-        found[labels] = math.prod(chances)
-    return found
+    seen = zip(two_labels(early, (0, 1)), plan, strict=True)
+    return np.concatenate([chance * two_labels(late, (query, query)) for chance, query in seen])
 
 
 def lost(here, there, epsilon):
     """The hockey-stick divergence of two laws, the larger one of both directions."""
-    pairs = ((here, there), (there, here))
-    return max(
-        sum(max(p[each] - math.exp(epsilon) * q[each], 0.0) for each in here) for p, q in pairs
-    )
-
-
-def two_labels(histograms, sigma):
-    """The chances of the labels of two queries of one month."""
-    first, second = (law(each, sigma) for each in histograms)
-    return {(i, j): first[i] * second[j] for i in (0, 1) for j in (0, 1)}
+    return max(hockey_stick(here, there, epsilon), hockey_stick(there, here, epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, None])
 def test_whole_histories_cost_whoever_is_in_one_month_what_that_month_costs(epsilon):
     """Every history of every plan, in both directions; whoever is in both months pays more."""
-    sigma, delta = 1.5, 0.05
-    settings = told(pate.GNMax(3, 2, sigma2=sigma), 2, delta=delta)
+    delta = 0.05
+    settings = told(pate.GNMax(3, 2, sigma2=SIGMA), 2, delta=delta)
     run = Run.of(id="x", outcome=Outcome.LABELLED, time=None, settings=settings, answers=2)
     claim = total_of([of("early", run=run), of("late", "early", run=run)])
     assert (claim.epsilon, claim.delta) == (run.epsilon, delta)
     at = claim.epsilon if epsilon is None else epsilon
     one, other = ((2, 1), (1, 2)), ((1, 2), (2, 1))
-    asked = itertools.product((0, 1), repeat=2)
-    months = [
-        lost(two_labels([one[i], one[j]], sigma), two_labels([other[i], other[j]], sigma), at)
-        for i, j in asked
-    ]
-    assert epsilon is not None or max(months) <= delta
-    worst = dict.fromkeys(("early", "late", "both"), 0.0)
-    for plan in itertools.product((0, 1), repeat=4):
-        plan = dict(zip(itertools.product((0, 1), repeat=2), plan, strict=True))
-        for inside in worst:
-            changed = [other if inside in (month, "both") else one for month in ("early", "late")]
-            here, there = (histories(each, plan, sigma) for each in ((one, one), changed))
-            worst[inside] = max(worst[inside], lost(here, there, at))
-    assert max(worst["early"], worst["late"]) <= max(months) * (1.0 + 1e-12)
-    assert epsilon is None or worst["both"] > 1.1 * max(months)
+    month = max(
+        lost(two_labels(one, queries), two_labels(other, queries), at)
+        for queries in itertools.product((0, 1), repeat=2)
+    )
+    assert epsilon is not None or month <= delta
+    early, late, both = (
+        max(
+            lost(history(one, one, plan), history(*changed, plan), at)
+            for plan in itertools.product((0, 1), repeat=4)
+        )
+        for changed in ((other, one), (one, other), (other, other))
+    )
+    assert max(early, late) <= month * (1.0 + 1e-12)
+    assert epsilon is None or both > 1.1 * month

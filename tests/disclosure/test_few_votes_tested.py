@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+from pate_cli import ConfidentGNMax, GNMax
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.errors import UsageError
@@ -18,8 +19,6 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import target
 from pate_cli.disclosure.target import states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from vote_files import Law, sums, vectors
 
@@ -118,7 +117,7 @@ SAID = {"layout": "labels", "classes": 2, "teachers": 400, "sigma2": 12.0, "vote
 
 
 def test_a_target_below_the_worst_case_is_tested(monkeypatch):
-    asked, chances = {**SAID, "target_epsilon": 1.0}, []
+    asked, chances = {**SAID, "target_epsilon": 1.0, "bound": "two-tail"}, []
 
     def comes_up(_noise, log_chance):
         chances.append(float(np.exp(log_chance)))

@@ -1,4 +1,4 @@
-"""Ledgers add up, survive their file exactly, and refuse anything that is not one."""
+"""Ledgers add up and survive their file exactly; what is drawn from them keeps guarantee (b)."""
 
 import json
 import math
@@ -9,20 +9,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.special import ndtr
+from scipy.stats import binom, norm
 
+from divergences import hockey_stick
+from pate_cli import ConfidentGNMax, GNMax, Stated
+from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, ReleaseKind
-from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.guarantee import report_of, stated
 from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
-from pate_cli.disclosure.settings import ReleasePlan, StopRule
+from pate_cli.disclosure.report import ReportFacts
+from pate_cli.disclosure.settings import ReleasePlan, StopRule, failure_delta
 from pate_cli.mechanisms import CLASSES
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
-from runs import charged, round_of
+from runs import Given, charged, round_of
 from sealing import sealed
 from slices import tries
 
@@ -78,26 +83,26 @@ def test_ledgers_add_up_in_any_order(ledgers):
     assert_same(c + a + b, a + b + c, rtol=1e-14)
     total = a + b + c
     assert [done.id for done in total.rounds] == ["a", "b", "c"]
+    for field in ("rdp", "ceiling"):
+        sums = sum(getattr(each, field) for each in ledgers)
+        np.testing.assert_allclose(getattr(total, field), sums, rtol=1e-14)
 
 
 def test_rounds_of_different_records_do_not_add():
     """A sum would claim the largest k for costs that were charged at the smallest."""
     one = make("a")
-    shared = round_of(
-        GNMax(20, 3, sigma2=4.0, teachers_per_record=5),
-        queries=10,
-        max_answers=8,
-        answers=5,
-        name="b",
-    )
-    five = replace(make("b"), rounds=(shared,))
+
+    def of_five(name, **more):
+        mechanism = GNMax(20, 3, sigma2=4.0, teachers_per_record=5, **more)
+        done = round_of(mechanism, queries=10, max_answers=8, answers=5, name=name)
+        return replace(make(name), rounds=(done,))
+
+    five = of_five("b")
     words = "runs with different `teachers_per_record` or `groups` cannot share a total"
     assert words in refusal(LedgerError, one.__add__, five)
-    assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
+    assert len((five + of_five("d")).rounds) == 2
     # Five votes of one teacher are all for one class, those of five teachers perhaps are not.
-    together = GNMax(20, 3, sigma2=4.0, teachers_per_record=5, votes_together=True)
-    alike = round_of(together, queries=10, max_answers=8, answers=5, name="c")
-    assert words in refusal(LedgerError, five.__add__, replace(make("c"), rounds=(alike,)))
+    assert words in refusal(LedgerError, five.__add__, of_five("c", votes_together=True))
 
 
 def test_a_session_has_no_more_queries_and_answers_than_its_rule_allows():
@@ -139,8 +144,8 @@ def test_a_published_epsilon_by_its_formula(deviate):
     exact += draw_rdp(DRAWN, 9.1 * kappa) + draw_rdp(earlier, 20.0 * kappa)
     exact += others / (order - 1.0) + math.log(1.0 - 1.0 / order)
     exact -= (math.log(0.9 * delta) + math.log(order)) / (order - 1.0)
-    stated = [Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)]
-    told = {"earlier": [earlier], "external": stated}
+    others_state = [Stated(Adjacency.REPLACE_ONE, epsilon=0.3, delta=0.0)]
+    told = {"earlier": [earlier], "external": others_state}
     found = sanitized_epsilon(ledger, DRAWN, noise, **told)
     assert max(exact - 1e-9, 0.0) <= found <= max(exact, 0.0) + 1.01e-4
     assert found == round(found, 4)
@@ -237,24 +242,18 @@ def test_a_device_that_never_ends_is_no_ledger():
     assert "larger than the limit of" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
+SAME = "ledgers can be added only with the same {}, got {} and {}; use the same `{}` in all runs"
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (
-            make("b", delta=1e-6),
-            "ledgers can be added only with the same delta, got 1e-06 and 1e-05; use "
-            "the same `delta` in all runs",
-        ),
+        (make("b", delta=1e-6), SAME.format("delta", 1e-06, 1e-05, "delta")),
         (
             make("b", orders=[2.0, 8.0]),
-            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; use "
-            "the same `order` in all runs",
+            SAME.format("orders", [2.0, 7.5], [2.0, 8.0], "order"),
         ),
-        (
-            make("b", analysis="paper"),
-            "ledgers can be added only with the same analysis, got paper and tight; use "
-            "the same `analysis` in all runs",
-        ),
+        (make("b", analysis="paper"), SAME.format("analysis", "paper", "tight", "analysis")),
         (make("a", seed=3), "two ledgers have the same round; give every ledger once"),
     ],
     ids=["delta", "orders", "analysis", "twice"],
@@ -281,46 +280,17 @@ def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
     assert Ledger.from_json(ledger.to_json()).draws == (DRAWN,)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
-)
-def test_charging_is_additive_over_queries(mechanism):
-    counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
-
-    def ledger(part, name):
-        return charged(mechanism, part, [7.5, 2.0], distances=9, answers=3, name=name)
-
-    whole = ledger(counts, "whole")
-    parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
-    assert whole.orders.tolist() == [2.0, 7.5]
-    assert sum(done.queries for done in parts.rounds) == 60
-    for field in ("rdp", "ceiling", "sensitivity"):
-        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
-    cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
-    np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
-    worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
-    np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
-    assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
-
-
 SHA256 = "0" * 64
+GUESS = "a guess of the prior has {} votes, but the mechanism has {}"
 
 
 @pytest.mark.parametrize(
     ("weight", "prior", "message"),
     [
-        (12, None, "a guess of the prior has 0 votes, but the mechanism has 12"),
-        (
-            0,
-            PriorFacts(12, 3, SHA256),
-            "a guess of the prior has 12 votes, but the mechanism has 0",
-        ),
-        (
-            7,
-            PriorFacts(12, 3, SHA256),
-            "a guess of the prior has 12 votes, but the mechanism has 7",
-        ),
-        (0, PriorFacts(0, 3, SHA256), "a guess of the prior has 0 votes, but the mechanism has 0"),
+        (12, None, GUESS.format(0, 12)),
+        (0, PriorFacts(12, 3, SHA256), GUESS.format(12, 0)),
+        (7, PriorFacts(12, 3, SHA256), GUESS.format(12, 7)),
+        (0, PriorFacts(0, 3, SHA256), GUESS.format(0, 0)),
         (12, PriorFacts(12, 41, SHA256), "the prior has 41 guesses for 40 queries"),
         (12, PriorFacts(12, -1, SHA256), "the prior has -1 guesses for 40 queries"),
         (12, PriorFacts(12, 3, "0" * 63), "is not a SHA-256"),
@@ -331,3 +301,175 @@ def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, messa
     mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight)
     with pytest.raises(ParameterError, match=message):
         round_of(mechanism, queries=40, answers=30, prior=prior)
+
+
+# --- the law of a draw, what the report says of it, and guarantee (b) ----------------------------
+
+UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
+TESTED = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
+
+
+def plan_of(kind, *, delta, **change):
+    return ReleasePlan(
+        **({"kind": kind, "delta": delta, "order": 9.0, "beta": 0.02, "sigma": 12.0} | change)
+    )
+
+
+def law_of(ledger, plan):
+    """The mean of what a release draws, without the shift; its standard deviation; the shift."""
+    row = ledger.row(plan.order)
+    smooth = smooth_sensitivity(
+        ledger.sensitivity[row], ceiling=ledger.ceiling[row], beta=plan.beta
+    )
+    return ledger.rdp[row] + plan.overhead, smooth * plan.sigma, smooth * plan.shift
+
+
+def released(ledger, plan, noise):
+    drawn = sanitized_epsilon(ledger, plan, noise, earlier=ledger.draws)
+    rounds = tuple(map(stated, ledger.rounds))
+    facts = ReportFacts(rounds=rounds, sanitizer=plan, sanitized=drawn, seeded=not noise.private)
+    if not plan.publishes_draw:
+        facts = replace(facts, sanitizer=None, sanitized=None)
+    return report_of(facts)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The data-independent bound, dear and the same every time, replaced by a constant."""
+    constant = property(lambda cost: Figure(50.0, cost.delta, "renyi", 9.0))
+    monkeypatch.setattr(Cost, "of_curves", constant)
+
+
+def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
+    delta, draws = 0.2, 6_000
+    # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
+    curve, plan = 0.01 * (1.0 + 0.05 * np.arange(30)), plan_of(UPPER, delta=delta)
+    done = round_of(TESTED, queries=100, max_answers=60, answers=41, delta=delta)
+    costs = {"orders": np.array([9.0]), "rdp": np.array([3.0]), "ceiling": np.array([0.04])}
+    ledger = Ledger(**costs, sensitivity=curve[None], rounds=(done,))
+    epsilon, sd, shift = law_of(ledger, plan)
+    assert sd > 0.1
+    noise = RunKey.of(77).rows(0, 1)
+    found = np.array([sanitized_epsilon(ledger, plan, noise) for _ in range(draws)])
+    low = int(np.sum(found < epsilon))
+    failure = delta / 10.0
+    assert binom.sf(low - 1, draws, failure) > 1e-7  # at most δ' …
+    assert binom.cdf(low, draws, failure * 0.99) > 1e-7  # … and not much less than it
+    assert low > 80
+    assert found.mean() == pytest.approx(epsilon + shift + 5e-5, abs=5.3 * sd / math.sqrt(draws))
+    assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
+    inside, chance = int(np.sum(np.abs(found - epsilon - shift) < sd)), ndtr(1.0) - ndtr(-1.0)
+    assert binom.cdf(inside, draws, chance - 1e-3) > 1e-8
+    assert binom.sf(inside, draws, chance + 1e-3) > 1e-8
+
+
+def numbers_and_texts(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from numbers_and_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers_and_texts(inner)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("kind", [UPPER, NONE])
+def test_no_secret_of_the_ledger_is_in_the_report(kind):
+    counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
+    ledger = charged(TESTED, counts, [9.0], distances=50, max_answers=60, answers=41)
+    plan = plan_of(kind, delta=1e-5)
+    epsilon, sd, shift = law_of(ledger, plan)
+    secrets = {*ledger.rdp.tolist(), *ledger.sensitivity.ravel().tolist()}
+    secrets |= {sd / plan.sigma, sd, epsilon, epsilon + shift}
+    text = released(ledger, plan, Given(0.37, private=True)).to_json()
+    assert ledger.rounds[0].id not in text
+    assert "sensitivity" not in text
+    assert "rdp" not in json.loads(text)
+    found = [one for one in numbers_and_texts(json.loads(text)) if isinstance(one, float)]
+    for one in found:
+        for secret in secrets:
+            assert not math.isclose(one, secret, rel_tol=1e-9)
+    for secret in secrets:
+        assert f"{secret:.9g}" not in text
+
+
+def test_absurd_smoothness_still_has_a_price_for_all_votes():
+    plan = ReleasePlan(kind=UPPER, delta=1e-5, order=1.01, beta=2.0, sigma=5.0)
+    cost = Cost(1e-5, draws=plan.draws).of_curves
+    assert math.isfinite(cost.epsilon)
+    assert 1.0 < cost.order < 1.0 + 1.0 / math.expm1(4.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+        ({"order": 1.0}, "a Renyi order must be finite and above 1, got 1.0"),
+        ({"beta": math.nan}, "`beta` must be positive and finite, got nan"),
+        ({"sigma": 0.0}, "`sigma_release` must be positive and finite, got 0.0"),
+        (
+            {"order": 9.5, "beta": 0.06},
+            "`beta` 0.06 at order 9.5 has infinite privacy cost; `beta` must be below 0.0556128 at "
+            "this order, or `order` below 8.84333 at this beta",
+        ),
+    ],
+)
+def test_what_is_out_of_range_is_refused(change, message):
+    assert refusal(ParameterError, plan_of, UPPER, **({"delta": 1e-5} | change)) == message
+
+
+@pytest.mark.parametrize("exponent", [1, 5, 9, 39])
+def test_the_chance_of_failure_is_printed_as_people_write_it(exponent):
+    delta = float(f"1e-{exponent}")
+    assert repr(failure_delta(delta)) == repr(float(f"1e-{exponent + 1}"))
+
+
+# One query, every histogram: guarantee (b) in full, with nothing sampled.
+TINY = [
+    (ConfidentGNMax(6, 2, threshold=4.2, sigma1=1.5, sigma2=4.0), 3.0, 0.05, 3.0, 0.05),
+    (ConfidentGNMax(6, 2, threshold=4.0, sigma1=3.0, sigma2=1.0), 2.0, 0.1, 2.0, 0.2),
+    (ConfidentGNMax(10, 2, threshold=7.0, sigma1=6.0, sigma2=2.0), 5.0, 0.03, 4.0, 1e-2),
+    (ConfidentGNMax(10, 2, threshold=7.0, sigma1=6.0, sigma2=2.0), 1.5, 0.3, 1.0, 1e-3),
+    (GNMax(10, 2, sigma2=3.0), 4.0, 0.05, 3.0, 0.02),
+]
+
+
+def largest_excess(mechanism, plan):
+    """max of P_D[S, ε̂ ≤ e] − e^e P_D'[S, ε̂ ≤ e] over S, e, neighbours and both ways."""
+    tau = mechanism.teachers
+    laws, means, sds = [], [], []
+    for first in range(tau + 1):
+        counts = np.array([[first, tau - first]])
+        ledger = charged(
+            mechanism, counts, [plan.order], distances=tau, delta=plan.delta, answers=1
+        )
+        wins = ndtr((2 * first - tau) / (math.sqrt(2.0) * mechanism.sigma2))
+        answers = 1.0
+        if mechanism.name == "confident":
+            answers = ndtr((max(first, tau - first) - mechanism.threshold) / mechanism.sigma1)
+        laws.append([1.0 - answers, answers * wins, answers * (1.0 - wins)])
+        mean, sd, shift = law_of(ledger, plan)
+        means.append(mean + shift)
+        sds.append(sd)
+        report = released(ledger, plan, Given(2.0, private=True))
+        assert report.sanitized == pytest.approx(means[-1] + 2.0 * sds[-1], abs=1.01e-4)
+    laws, means, sds = np.array(laws), np.array(means), np.array(sds)
+    levels = np.round(np.linspace(0.0, (means + 5.0 * sds).max(), 4000), 4)
+    below = ndtr((levels[:, None] - means) / sds)  # Pr[ε̂ ≤ e], exact for e ≥ 0 on four decimals
+    worst = 0.0
+    for one in range(tau):
+        for here, there in ((one, one + 1), (one + 1, one)):
+            p, q = (laws[at] * below[:, at, None] for at in (here, there))
+            worst = max(worst, float(hockey_stick(p, q, levels[:, None]).max()))
+    return worst
+
+
+@pytest.mark.parametrize(("mechanism", "order", "beta", "sigma", "delta"), TINY, ids=str)
+def test_guarantee_b_holds_for_every_event_and_every_number(
+    quick, mechanism, order, beta, sigma, delta
+):
+    plan = ReleasePlan(kind=UPPER, delta=delta, order=order, beta=beta, sigma=sigma)
+    # Above 0: the event that the released value is too low has its price.
+    assert 0.0 < largest_excess(mechanism, plan) <= delta

@@ -1,5 +1,6 @@
 """Pictures: what they show, that secret ones say so, and that the same picture is the same file."""
 
+import functools
 import sys
 from types import SimpleNamespace
 
@@ -29,13 +30,9 @@ RUNS = [
 ]
 
 
-def cost(axes=None):
-    return draw_cost(pate.cost(VOTES, layout="counts", **SETTINGS), axes)
-
-
-def sensitivity(axes=None):
-    found = pate.smooth_sensitivity(VOTES, layout="counts", order=4, beta=0.03, **SETTINGS)
-    return draw_sensitivity(found, axes)
+@functools.cache
+def costs():
+    return pate.cost(VOTES, layout="counts", **SETTINGS)
 
 
 def plan(axes=None):
@@ -43,11 +40,14 @@ def plan(axes=None):
     return draw_plan(SimpleNamespace(known=known, answers=4.0), POINTS, axes)
 
 
-def spent(axes=None):
-    return draw_spent(RUNS, budget=3.0, axes=axes)
-
-
-DRAWN = {"cost": cost, "sensitivity": sensitivity, "plan": plan, "spent": spent}
+DRAWN = {
+    "cost": lambda: draw_cost(costs()),
+    "sensitivity": lambda: draw_sensitivity(
+        pate.smooth_sensitivity(VOTES, layout="counts", order=4, beta=0.03, **SETTINGS)
+    ),
+    "plan": plan,
+    "spent": lambda: draw_spent(RUNS, budget=3.0),
+}
 
 
 def test_without_matplotlib_and_in_other_formats_nothing_is_drawn(monkeypatch):
@@ -111,11 +111,11 @@ def test_a_report_shows_what_it_states_beside_what_it_is_measured_against(given)
 
 def test_what_the_pictures_show():
     pytest.importorskip("matplotlib")
-    bins = pate.cost(VOTES, layout="counts", **SETTINGS).histogram()
-    asked, answered = cost().containers
+    bins = costs().histogram()
+    asked, answered = DRAWN["cost"]().containers
     assert [bar.get_height() for bar in asked] == [row["queries"] for row in bins]
     assert [bar.get_height() for bar in answered] == [row["expected_answers"] for row in bins]
-    curve, discounted, top = sensitivity().lines
+    curve, discounted, top = DRAWN["sensitivity"]().lines
     assert top.get_ydata()[0] == discounted.get_ydata().max()
     assert len({line.get_linestyle() for line in (curve, discounted)}) == 2
     (mine,) = new_axes("mine")
@@ -123,7 +123,7 @@ def test_what_the_pictures_show():
     *numbers, marked = mine.lines
     assert [line.get_label() for line in numbers] == ["20 teachers", "40 teachers"]
     assert marked.get_xydata().tolist() == [[2.0, 4.0]]
-    together, budget = spent().lines
+    together, budget = DRAWN["spent"]().lines
     assert together.get_ydata().tolist() == [1.0, 2.0]
     assert set(budget.get_ydata()) == {3.0}
 

@@ -21,13 +21,12 @@ PATE_CONTRACT=10 walks ten times as many ways.
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 import itertools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,16 +36,13 @@ from divergences import hockey_stick, renyi
 from graphs import neighbours_of
 from laws import checked_argmax_law, gaussian_argmax_law, laplace_argmax_law
 from many_rows import hockey_stick_of_rows
+from pate_cli import GNMax, InteractiveGNMax
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, check_states, states_for
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from slices import chosen, some
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))
@@ -83,32 +79,18 @@ class Size:
     threshold: float
     plan: TargetPlan
 
-    def counts_noise(self):
-        return self.noise * self.teachers
 
-    def test(self):
-        """The test before an argmax."""
-        return {
-            "threshold": self.threshold * self.teachers,
-            "sigma1": self.test_noise * self.teachers,
-            "sigma2": self.counts_noise(),
-        }
-
-
-BUILD: dict[str, Callable[..., ScoredMechanism]] = {
-    "gnmax": lambda size, classes, **k: GNMax(
-        size.teachers, classes, sigma2=size.counts_noise(), **k
-    ),
-    "confident": lambda size, classes, **k: ConfidentGNMax(
-        size.teachers, classes, **size.test(), **k
-    ),
-    "interactive": lambda size, classes, **k: InteractiveGNMax(
-        size.teachers, classes, **(size.test() | {"threshold": 0.3 * size.teachers}), **k
-    ),
-    "lnmax": lambda size, classes, **k: LNMax(
-        size.teachers, classes, laplace_scale=size.counts_noise(), **k
-    ),
-}
+BUILD = {
+    "gnmax": lambda size: {"sigma2": size.noise},
+    "confident": lambda size: {
+        "threshold": size.threshold, "sigma1": size.test_noise, "sigma2": size.noise
+    },
+    "interactive": lambda size: {
+        "threshold": 0.3, "sigma1": size.test_noise, "sigma2": size.noise
+    },
+    "lnmax": lambda size: {"laplace_scale": size.noise},
+}  # fmt: skip
+"""The parameters of a mechanism, as shares of the teachers."""
 
 
 def law_after_a_test(m, counts, scores=None):
@@ -116,7 +98,7 @@ def law_after_a_test(m, counts, scores=None):
     return checked_argmax_law(counts, scores=scores, **noise)
 
 
-LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
+LOG_LAW = {
     "gnmax": lambda m, counts: gaussian_argmax_law(counts, m.sigma2),
     "confident": law_after_a_test,
     "interactive": lambda m, counts: law_after_a_test(
@@ -175,10 +157,12 @@ class Kind:
     prior: float = 0.0
 
     def build(self, size):
-        more = {"teachers_per_record": self.votes, "votes_together": self.together}
+        parameters = BUILD[self.mechanism](size)
+        told = {name: share * size.teachers for name, share in parameters.items()}
+        told |= {"teachers_per_record": self.votes, "votes_together": self.together}
         if self.prior:
-            more["prior_weight"] = round(self.prior * size.teachers)
-        return BUILD[self.mechanism](size, self.classes, **more)
+            told["prior_weight"] = round(self.prior * size.teachers)
+        return mechanism_class(self.mechanism)(size.teachers, self.classes, **told)
 
     @property
     def covers(self):
@@ -360,10 +344,9 @@ class Walks:
     @cached_property
     def costs(self):
         """u_d, [walks, steps + 1, orders, distances]."""
-        highest = float(self.size.plan.orders[-1])
-        states = states_for(self.kind.bound, self.mechanism, highest_order=highest)
-        of = states.of(self.bound_to(np.arange(len(self.counts))), self.counts)
-        found = np.stack([states.costs(order, of) for order in self.orders.tolist()])
+        bound_to, highest = self.bound_to(np.arange(len(self.counts))), self.size.plan.orders[-1]
+        asked = (self.kind.bound, self.mechanism, bound_to, self.counts, self.orders)
+        found = costs_of(*asked, highest=float(highest))
         assert found.shape == (self.orders.size, DISTANCES, len(self.counts))
         found = found.reshape(*found.shape[:2], *self.queries.shape[:3]).sum(axis=-1)
         return np.moveaxis(found, (2, 3), (0, 1))
@@ -420,8 +403,8 @@ class Walks:
         return {step: self.coin(number, step, rows) for step in around}
 
     def coin(self, number, step, rows):
-        of = dict(zip(self.orders.tolist(), rows * self.costs[number, step], strict=True))
-        return self.size.plan.coin(of.__getitem__, rows * self.ceiling, orders=self.orders)
+        costs = rows * self.costs[number, step]
+        return coin_of(self.size.plan, self.orders, costs, rows * self.ceiling)
 
     def rows_passing(self, number, step, share):
         """The first of `ROWS` at which a file is less likely to pass than this share and δ."""
@@ -445,6 +428,19 @@ class Walks:
                         found = excesses((coins[here], coins[there]), laws, rows, target)
                         worst = np.maximum(worst, found)
         return worst
+
+
+def costs_of(bound, mechanism, bound_to, counts, orders, *, highest):
+    """u_d of histograms, [orders, distances, histograms]."""
+    states = states_for(bound, mechanism, highest_order=highest)
+    of = states.of(bound_to, counts)
+    return np.stack([states.costs(order, of) for order in orders.tolist()])
+
+
+def coin_of(target, orders, costs, ceiling):
+    """The coin of a file whose rows together cost so much, [orders, distances]."""
+    by_order = dict(zip(orders.tolist(), costs, strict=True))
+    return target.coin(by_order.__getitem__, ceiling, orders=orders)
 
 
 def largest(these, those):
@@ -504,9 +500,9 @@ def test_states_of_every_kind_keep_the_contract(name):
         assert walks.farther() <= 1.0 + TINY, size
         assert np.all(walks.broken() <= 1.0 + 1e-9), size
     dear = kind.bound is Bound.CONDITIONAL and kind.build(kind.sizes[0]).slow_states
-    for charged in NOT_THEIR_OWN if kind.votes == 1 else ():
-        if not (dear and charged == "the nearest and the farthest"):
-            assert max(mutant.farther() for mutant in mutants(taken, charged)) > 1.01, charged
+    for otherwise in NOT_THEIR_OWN if kind.votes == 1 else ():
+        if not (dear and otherwise == "the nearest and the farthest"):
+            assert max(charged(walks, otherwise).farther() for walks in taken) > 1.01, otherwise
 
 
 # ---------------------------------------------------------------- distances that are not their own
@@ -532,91 +528,58 @@ NOT_THEIR_OWN = {
 }
 
 
-@dataclass(frozen=True)
-class Mutant(Walks):
-    """The same, but every distance is charged what another one costs."""
-
-    true: Walks
-    charged: tuple[int, ...]
-
-    @cached_property
-    def costs(self):
-        return self.true.costs[..., list(self.charged)]
+def charged(walks, otherwise):
+    """The same walks, but every distance is charged what another one costs."""
+    found = copy.copy(walks)
+    vars(found)["costs"] = walks.costs[..., list(NOT_THEIR_OWN[otherwise])]
+    return found
 
 
-def mutants(taken, charged):
-    for walks in taken:
-        yield Mutant(walks.kind, walks.size, walks, NOT_THEIR_OWN[charged])
-
-
-@pytest.mark.parametrize("charged", ["the next larger of some", "the next smaller of some"])
-def test_distances_that_are_not_their_own_break_the_promise_of_long_files(charged):
+@pytest.mark.parametrize("otherwise", ["the next larger of some", "the next smaller of some"])
+def test_distances_that_are_not_their_own_break_the_promise_of_long_files(otherwise):
     every = every_walk("gnmax, exact states")
-    broken = [mutant.broken().max() for mutant in mutants(every, charged)]
-    assert max(broken) > 1000.0
+    assert max(charged(walks, otherwise).broken().max() for walks in every) > 1000.0
 
 
 # ---------------------------------------------------------------- files that found a fault
 
 
-@dataclass(frozen=True)
-class Files:
-    """Two neighbours of equal rows each, and what is promised to them.
-
-    Attributes:
-        excess: how far the whole was beyond δ, in δ, when a distance between those computed cost
-            what the next larger does. For two classes, whose costs are exact, it still would be.
-    """
-
-    mechanism: GNMax
-    target: TargetPlan
-    rows: int
-    here: tuple[int, ...]
-    there: tuple[int, ...]
-    excess: float
-
-    def costs(self, bound):
-        """Of one row of either, [orders, distances, 2]."""
-        orders = self.target.orders
-        states = states_for(bound, self.mechanism, highest_order=float(orders[-1]))
-        of = states.of(self.mechanism, np.array([self.here, self.there]))
-        return np.stack([states.costs(order, of) for order in orders.tolist()])
-
-    def broken(self, costs):
-        """(A), (B) and the whole as in `excesses`, the worse way round."""
-        target, rows = self.target, self.rows
-        ceiling = self.mechanism.worst_rdp(queries=rows, answers=rows, orders=target.orders)
-        profiles = [
-            dict(zip(target.orders.tolist(), rows * costs[:, :, side], strict=True))
-            for side in (0, 1)
-        ]
-        coins = [target.coin(profile.__getitem__, ceiling) for profile in profiles]
-        laws = gaussian_argmax_law(np.array([self.here, self.there]), self.mechanism.sigma2)
-        return np.max(
-            [excesses(coins[::way], laws[::way], rows, target) for way in (1, -1)], axis=0
-        )
-
-
 TWO = GNMax(150, 2, sigma2=5.0)
 THREE = GNMax(300, 3, sigma2=10.0)
 FOUND = [
-    Files(TWO, plan(0.4, 1e-5, 0.5), 19_307, (143, 7), (142, 8), 5502.0),
-    Files(TWO, plan(0.3, 1e-5, 0.5), 43_517, (150, 0), (149, 1), 2165.0),
-    Files(THREE, plan(1.0, 1e-5, 1.0), 129_653, (222, 78, 0), (221, 79, 0), 1907.0),
-    Files(GNMax(250, 2, sigma2=25.0), plan(0.2, 1e-3, 1.0), 11_090, (236, 14), (237, 13), 15.9),
-    Files(GNMax(100, 2, sigma2=5.0), plan(0.3, 1e-3, 0.5), 34_500, (97, 3), (96, 4), 24.5),
-    Files(THREE, plan(0.5, 1e-3, 0.5), 91_708, (240, 60, 0), (239, 61, 0), 1.13),
+    (TWO, plan(0.4, 1e-5, 0.5), 19_307, (143, 7), (142, 8), 5502.0),
+    (TWO, plan(0.3, 1e-5, 0.5), 43_517, (150, 0), (149, 1), 2165.0),
+    (THREE, plan(1.0, 1e-5, 1.0), 129_653, (222, 78, 0), (221, 79, 0), 1907.0),
+    (GNMax(250, 2, sigma2=25.0), plan(0.2, 1e-3, 1.0), 11_090, (236, 14), (237, 13), 15.9),
+    (GNMax(100, 2, sigma2=5.0), plan(0.3, 1e-3, 0.5), 34_500, (97, 3), (96, 4), 24.5),
+    (THREE, plan(0.5, 1e-3, 0.5), 91_708, (240, 60, 0), (239, 61, 0), 1.13),
 ]
 
 
-@pytest.mark.parametrize("files", some(FOUND, 3), ids=lambda files: str(files.rows))
-def test_files_that_once_passed_far_too_often(files):
-    assert np.all(files.broken(files.costs(Bound.TWO_TAIL)) <= 1.0 + 1e-9)
-    costs = files.costs(CONDITIONAL)
-    assert np.all(files.broken(costs) <= 1.0 + 1e-9)
-    if files.mechanism.classes == 2:
+@pytest.mark.parametrize(
+    ("mechanism", "target", "rows", "here", "there", "excess"), some(FOUND, 3), ids=str
+)
+def test_files_that_once_passed_far_too_often(mechanism, target, rows, here, there, excess):
+    """Two neighbours of so many equal rows.
+
+    The whole was beyond δ by `excess`, in δ, when a distance between those computed cost what the
+    next larger does. For two classes, whose costs are exact, it still would be.
+    """
+    counts, orders = np.array([here, there]), target.orders
+    laws = gaussian_argmax_law(counts, mechanism.sigma2)
+    ceiling = mechanism.worst_rdp(queries=rows, answers=rows, orders=orders)
+
+    def broken(costs):
+        coins = [coin_of(target, orders, rows * costs[:, :, side], ceiling) for side in (0, 1)]
+        ways = [excesses(coins[::way], laws[::way], rows, target) for way in (1, -1)]
+        return np.max(ways, axis=0)
+
+    for bound in (Bound.TWO_TAIL, CONDITIONAL):
+        costs = costs_of(bound, mechanism, mechanism, counts, orders, highest=float(orders[-1]))
+        assert np.all(broken(costs) <= 1.0 + 1e-9)
+    if mechanism.classes == 2:
         wrong = costs[:, list(NOT_THEIR_OWN["the next larger of some"])]
-        assert files.broken(wrong)[2] == pytest.approx(files.excess, rel=0.01)
+        assert broken(wrong)[2] == pytest.approx(excess, rel=0.01)
 
 
 # ---------------------------------------------------------------- the measure of it all

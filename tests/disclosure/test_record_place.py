@@ -16,6 +16,7 @@ from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
 ASKED = {"sigma2": 40.0, "layout": "counts", "max_queries": 4}
+SESSION = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
 
 
 @pytest.fixture(autouse=True)
@@ -70,14 +71,6 @@ def test_a_record_follows_votes_into_a_folder_and_out_of_it():
     assert run("b.csv") == 3
 
 
-def test_a_record_that_is_moved_with_its_votes_is_not_missed(votes):
-    Path("year").mkdir()
-    votes.rename("year/votes.npy")
-    Path("votes.npy.spent.json").rename("year/votes.npy.spent.json")
-    assert run("year/votes.npy") == 2
-    assert not Path("votes.npy.spent.json").exists()
-
-
 def test_a_record_under_another_name_takes_over_all_that_was_spent(votes):
     assert run(votes, ensemble="clinics") == 2
     assert run(votes) == 3
@@ -91,12 +84,11 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
     run(votes, ensemble="clinics")
     before = Path("votes.npy.spent.json").read_bytes()
     monkeypatch.setenv("PATE_HOME", "elsewhere")
-    asked = {"sigma2": 40.0, "teachers": 40, "classes": 2, "max_queries": 4, "mechanism": "gnmax"}
     for act in (
         lambda: run(votes),
         lambda: run(votes, record="third.json"),
         lambda: run(votes, record="votes.npy.spent.json"),
-        lambda: pate.Session(record="votes.npy.spent.json", **asked),
+        lambda: pate.Session(record="votes.npy.spent.json", **SESSION),
         lambda: pate.release("votes.npy.spent.json"),
         lambda: pate.spent("votes.npy.spent.json"),
     ):
@@ -110,13 +102,12 @@ def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
 
 def test_a_session_ends_when_its_record_is_taken_over(votes):
     """It once went on in the old record, and the new record stated too few queries and answers."""
-    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
-    with pate.Session(record="votes.npy.spent.json", **given) as session:
+    with pate.Session(record="votes.npy.spent.json", **SESSION) as session:
         first = session.ask([40, 0], id="a")
         assert run(votes, record="all.json") == 3
         assert session.ask([0, 40], id="a") == first
         assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
-    with pate.Session(record="votes.npy.spent.json", **given) as session:
+    with pate.Session(record="votes.npy.spent.json", **SESSION) as session:
         assert (session.asked, session.ask([0, 40], id="a")) == (1, first)
         assert "is closed" in refusal(LedgerError, session.ask, [40, 0], id="b")
     (there,) = [one for one in pate.spent("all.json").runs if one.kind == "session"]
@@ -136,13 +127,24 @@ def test_two_records_of_the_same_votes_are_joined_by_name():
     assert len(pate.spent("b.json").runs) == 4
 
 
-def test_a_copy_of_a_record_is_no_other_one(votes):
+def test_the_same_record_by_other_names_is_no_other_record(votes):
+    """A copy beside copied votes, a link, and one that is both given and named."""
+    record = "votes.npy.spent.json"
     Path("copy").mkdir()
-    for name in ("votes.npy", "votes.npy.spent.json"):
+    for name in ("votes.npy", record):
         shutil.copy(name, f"copy/{name}")
-    assert run(votes) == 2
-    assert run("copy/votes.npy") == 3
-    assert len(pate.spent("votes.npy.spent.json").runs) == 3
+    os.link(record, "link.json")
+    Path("soft.json").symlink_to(record)
+    assert pate.release(record, record=record).report.spent.count == 1
+    assert run(votes, record="link.json") == 2
+    assert run(votes, record="soft.json") == 3
+    assert run("copy/votes.npy") == 4
+    assert len(pate.spent(record).runs) == 4
+    Path("year").mkdir()
+    for name in ("votes.npy", record):
+        Path(name).rename(f"year/{name}")
+    assert run("year/votes.npy") == 5
+    assert not Path(record).exists()
 
 
 LOSSES = {
@@ -168,12 +170,11 @@ def test_a_record_that_is_lost_is_missed_until_that_is_accepted(votes, how):
 
 
 def test_so_is_that_of_a_session_and_that_of_moved_votes(votes):
-    given = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
-    with pate.Session(record="s.json", **given) as session:
-        session.ask([8, 0])
+    with pate.Session(record="s.json", **SESSION) as session:
+        session.ask([40, 0])
     Path("s.json").unlink()
-    assert "s.json is gone" in refusal(LedgerError, pate.Session, record="s.json", **given)
-    with pate.Session(record="s.json", accept_lost_record=True, **given) as session:
+    assert "s.json is gone" in refusal(LedgerError, pate.Session, record="s.json", **SESSION)
+    with pate.Session(record="s.json", accept_lost_record=True, **SESSION) as session:
         assert session.asked == 0
     votes.rename("other.npy")
     Path("votes.npy.spent.json").unlink()
@@ -257,20 +258,6 @@ def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
 
     monkeypatch.setattr(entry, "recall", late)
     assert run("votes.npy", record="votes.npy.spent.json") == 3
-
-
-def test_a_link_to_a_record_is_no_other_record(votes):
-    os.link("votes.npy.spent.json", "link.json")
-    Path("soft.json").symlink_to("votes.npy.spent.json")
-    assert run(votes, record="link.json") == 2
-    assert run(votes, record="soft.json") == 3
-    assert run(votes) == 4
-
-
-def test_a_record_that_is_given_and_named_takes_over_nothing(votes):
-    found = pate.release("votes.npy.spent.json", record="votes.npy.spent.json")
-    assert found.report.spent.count == 1
-    assert run(votes) == 2
 
 
 def test_nobody_else_can_lock_a_record_that_is_held(tmp_path):

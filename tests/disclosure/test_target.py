@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 from beside import a_student
+from pate_cli import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan, check_states, settled_bound, states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.cost import LIKELY, measure_target
 from pate_cli.planning.search import most_rows
 from refusals import refusal
@@ -63,13 +60,13 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     assert found["looked_at"] == 640 == found["passing_queries"]
 
 
-@pytest.mark.parametrize("asked", some([5, 17, 60], 3))
+@pytest.mark.parametrize("asked", some([5, 17, 30], 3))
 def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     mechanism = GNMax(40, 4, sigma2=11.0)
-    counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
+    counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=30)
     plan = TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL)
     found = measure_target(CountsRows(counts), mechanism, plan, queries=asked, max_answers=asked)
-    assert found["looked_at"] == 60
+    assert found["looked_at"] == 30
     chances = [
         plan.coin(
             profile_of(mechanism, counts[:rows]),
@@ -93,7 +90,7 @@ def test_a_lattice_that_reaches_deeper_costs_the_same():
     np.testing.assert_allclose(far, near, rtol=1e-12)
 
 
-@pytest.mark.parametrize("bound", list(Bound))
+@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
     mechanism = ConfidentGNMax(24, classes, threshold=16.0, sigma1=8.0, sigma2=12.0)
@@ -162,6 +159,8 @@ def test_a_target_out_of_reach_names_the_least():
     least = float(text.rsplit(" ", 1)[1])
     assert TargetPlan.of(1.05 * least, delta=1e-5).best_chance >= 0.5
     assert TargetPlan.of(0.8 * least, delta=1e-5).best_chance < 0.5
+    less = refusal(UnreachableError, plan.check_reachable, 0.1)
+    assert "`target_epsilon` 0.1, at which these queries need no release test" in less
 
 
 @pytest.mark.parametrize("wrong", [(0.0, None), (-1.0, None), (1.0, 1.1), (1.0, 0.0)])
@@ -226,9 +225,3 @@ def test_the_most_rows_of_a_test():
             assert told == limit
     found = most_rows(lambda rows: rows <= 123_456, available=10**9)
     assert 0.995 * 123_456 <= found <= 123_456
-
-
-def test_a_target_out_of_reach_names_the_worst_case_where_that_is_less():
-    plan = TargetPlan.of(0.05, delta=1e-5)
-    text = refusal(UnreachableError, plan.check_reachable, 0.1)
-    assert "`target_epsilon` 0.1, at which these queries need no release test" in text

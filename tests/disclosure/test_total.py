@@ -59,14 +59,6 @@ def test_targets_add_as_decimals():
     assert (total.epsilon, total.sum_epsilon) == (2.25, 2.25)
 
 
-def test_many_small_targets_compose_optimally():
-    total = Spent.of([at_target(str(number), 0.05) for number in range(60)])
-    assert total.method == "optimal"
-    assert total.epsilon < 0.7 * 3.0
-    assert total.delta == pytest.approx(61e-5)
-    assert total.sum_epsilon == 3.0
-
-
 def test_failed_targets_compose_at_their_full_epsilon_or_add_up():
     """How a test ends is not fixed beforehand, so what it came to is for sums alone."""
     for number in (20, 60):
@@ -77,6 +69,9 @@ def test_failed_targets_compose_at_their_full_epsilon_or_add_up():
         assert failed.epsilon == min(passed.epsilon, failed.sum_epsilon)
         assert (failed.sum_epsilon, failed.method) == (number * 0.025, "optimal")
         assert failed.sum_delta == passed.sum_delta == pytest.approx(number * DELTA)
+    assert (passed.method, passed.sum_epsilon) == ("optimal", 3.0)
+    assert passed.epsilon < 0.7 * 3.0
+    assert passed.delta == pytest.approx(61e-5)
 
 
 def test_the_worst_case_of_a_total_takes_every_test_as_passed():

@@ -31,7 +31,9 @@ def amplified(epsilon, delta=1e-5):
     return round_up(record_epsilon(**told, **PRIVATE))
 
 
-@pytest.mark.parametrize("asked", [{}, {"target_epsilon": 0.6, "sigma2": 12.0, "min_pass": 0.0}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"target_epsilon": 0.6, "sigma2": 12.0, "min_pass": 0.0, "bound": "two-tail"}]
+)
 def test_the_headline_is_amplified_once(asked):
     try:
         report = run(**PRIVATE, **asked).report

@@ -14,19 +14,16 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, ndtr
 
 from beside import a_student
+from divergences import hockey_stick, renyi
 from graphs import Graph
-from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
+from laws import checked_argmax_law, gaussian_argmax_law, laplace_argmax_law
+from pate_cli import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import states_for
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
 from slices import some
 
 ORDERS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0])
@@ -34,36 +31,34 @@ STUDENT = [0.15, 0.62, 0.23]
 DISTANCES = 10
 
 
-def confident_law(mechanism, counts, v):
-    answered = ndtr((v - mechanism.threshold) / mechanism.sigma1)
-    return answers_law(answered, np.exp(gaussian_argmax_law(counts, mechanism.sigma2)))
+def answered(log_law):
+    """The law of a mechanism that always answers: no answer comes first."""
+    return np.insert(np.exp(log_law), 0, 0.0, axis=1)
 
 
-def always(chances):
-    return answers_law(np.ones(len(chances)), chances)
-
-
-def interactive(teachers, classes, **options):
-    """With the same public predictions on every row."""
-    return InteractiveGNMax(teachers, classes, threshold=1.2, sigma1=2.6, sigma2=2.1, **options)
+def law_after_a_test(mechanism, counts, scores=None):
+    noise = {"sigma": mechanism.sigma2, "sigma1": mechanism.sigma1}
+    noise["threshold"] = mechanism.threshold
+    return np.exp(checked_argmax_law(counts, scores=scores, **noise))
 
 
 MECHANISMS = {
     "confident": (
         functools.partial(ConfidentGNMax, threshold=3.2, sigma1=2.6, sigma2=2.1),
-        lambda m, n: confident_law(m, n, n.max(axis=1)),
+        law_after_a_test,
     ),
     "gnmax": (
         functools.partial(GNMax, sigma2=1.3),
-        lambda m, n: always(np.exp(gaussian_argmax_law(n, m.sigma2))),
+        lambda m, n: answered(gaussian_argmax_law(n, m.sigma2)),
     ),
     "lnmax": (
         functools.partial(LNMax, laplace_scale=1.1),
-        lambda m, n: always(np.exp(laplace_argmax_law(n, m.laplace_scale))),
+        lambda m, n: answered(laplace_argmax_law(n, m.laplace_scale)),
     ),
+    # With the same public predictions on every row.
     "interactive": (
-        interactive,
-        lambda m, n: confident_law(m, n, (n - m.teachers * np.array(STUDENT)).max(axis=1)),
+        functools.partial(InteractiveGNMax, threshold=1.2, sigma1=2.6, sigma2=2.1),
+        lambda m, n: law_after_a_test(m, n, (n - m.teachers * np.array(STUDENT)).max(axis=1)),
     ),
 }
 SHAPES = {"m2": (8, 2, 2, 1), "m3": (5, 3, 1, 1), "m4": (4, 4, 0, 1), "m3-k2": (6, 3, 0, 2)}
@@ -106,9 +101,8 @@ class Rows:
         logs = np.log(self.law[:, self.law.max(axis=0) > 0.0])
         found = np.zeros((ORDERS.size, DISTANCES, len(logs)))
         for index, order in enumerate(ORDERS):
-            terms = order * logs[:, None] + (1.0 - order) * logs[None]
-            moments = logsumexp(terms, axis=2)
-            cost = np.where(self.records_apart <= 1, moments, 0.0).max(axis=1) / (order - 1.0)
+            divergences = renyi(logs[:, None], logs[None], order)
+            cost = np.where(self.records_apart <= 1, divergences, 0.0).max(axis=1)
             for d in range(DISTANCES):
                 found[index, d] = np.where(self.records_apart <= d, cost, 0.0).max(axis=1)
         return np.maximum(found, 0.0)
@@ -148,19 +142,18 @@ def chances(profile, *, epsilon, delta, eta, coin=passing_coin):
     return found
 
 
-def largest_gap(rows, passing, refusing, *, epsilon):
-    """The largest hockey-stick at ε over all ordered pairs of neighbouring runs."""
+def largest_stick(rows, joint, *, epsilon):
+    """Over neighbours in both rows, of laws [first row, second row, outcomes]."""
     near = np.argwhere(rows.records_apart <= 1)
     here, there = near.T
-    law, worst = rows.law, 0.0
-    for a, b in near:
-        p, q = passing[a, here], np.exp(epsilon) * passing[b, there]
-        joint = p[:, None, None] * law[a][None, :, None] * law[here][:, None, :]
-        moved = q[:, None, None] * law[b][None, :, None] * law[there][:, None, :]
-        labels = np.maximum(joint - moved, 0.0).sum(axis=(1, 2))
-        refusal = np.maximum(refusing[a, here] - np.exp(epsilon) * refusing[b, there], 0.0)
-        worst = max(worst, float((labels + refusal).max()))
-    return worst
+    return max(hockey_stick(joint[a, here], joint[b, there], epsilon).max() for a, b in near)
+
+
+def largest_gap(rows, passing, refusing, *, epsilon):
+    """The largest hockey-stick at ε over all ordered pairs of neighbouring runs."""
+    pairs = rows.law[:, None, :, None] * rows.law[None, :, None, :]
+    labels = passing[..., None] * pairs.reshape(*passing.shape, -1)
+    return largest_stick(rows, np.dstack([refusing, labels]), epsilon=epsilon)
 
 
 def refusals_apart(rows, refusing):
@@ -252,17 +245,6 @@ def law_of_a_run(rows, *, epsilon, delta, eta):
     return np.concatenate([refusing, passing * rows.law], axis=1)
 
 
-def hockey_stick(rows, joint, *, epsilon):
-    """Over neighbours in both rows, of laws [first row, second row, outcomes]."""
-    near = np.argwhere(rows.records_apart <= 1)
-    here, there = near.T
-    gaps = [
-        np.maximum(joint[a, here] - np.exp(epsilon) * joint[b, there], 0.0).sum(axis=1).max()
-        for a, b in near
-    ]
-    return max(gaps)
-
-
 @pytest.mark.parametrize(("name", "shape"), [("gnmax", "m2"), ("lnmax", "m3"), ("confident", "m2")])
 def test_attempts_add_up_even_if_each_was_chosen_on_the_last(name, shape):
     """After a pass the next target is smaller than after a refusal, by what either has cost."""
@@ -276,10 +258,10 @@ def test_attempts_add_up_even_if_each_was_chosen_on_the_last(name, shape):
         left = total - (eta if outcome == 0 else first)
         then = law_of_a_run(rows, epsilon=left, delta=delta, eta=0.5 * left)
         joint.append(here[:, None, outcome, None] * then[None])
-    gap = hockey_stick(rows, np.concatenate(joint, axis=2), epsilon=total)
+    gap = largest_stick(rows, np.concatenate(joint, axis=2), epsilon=total)
     assert gap <= 2.0 * delta
     assert gap > 0.2 * delta
     # A refusal that were free would not add up.
     greedy = law_of_a_run(rows, epsilon=total + first, delta=delta, eta=total)
     joint = [here[:, None, :1] * greedy[None], *joint[1:]]
-    assert hockey_stick(rows, np.concatenate(joint, axis=2), epsilon=total) > gap
+    assert largest_stick(rows, np.concatenate(joint, axis=2), epsilon=total) > gap

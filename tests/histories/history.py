@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 
@@ -168,11 +169,9 @@ class History:
             (fold, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}
-        before = {name: os.environ.get(name) for name in environment}
-        os.environ.update(environment)
         mask = os.umask(0o022)
         try:
-            with system.in_place(), replaced(*places):
+            with patch.dict(os.environ, environment), system.in_place(), replaced(*places):
                 try:
                     yield
                 finally:
@@ -180,8 +179,6 @@ class History:
                         system.end(process)
         finally:
             os.umask(mask)
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
 
     def _set_out(self) -> None:
         """What is there before: votes, and files of others."""

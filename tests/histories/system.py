@@ -31,11 +31,12 @@ _FIRST: Final = 1_000_000
 
 
 _CALLS: Final = (
-    "open", "dup", "close", "write", "read", "lseek", "fsync", "ftruncate", "fdopen", "fstat",
-    "replace", "link", "unlink", "mkdir", "rmdir", "chmod", "fchmod", "stat", "lstat", "listdir",
-    "scandir", "getpid", "kill",
+    "open", "close", "write", "read", "lseek", "fsync", "ftruncate", "fdopen", "fstat",
+    "replace", "link", "unlink", "mkdir", "rmdir", "stat", "lstat", "listdir", "scandir", "getpid",
 )  # fmt: skip
-_REAL: Final = {name: getattr(os, name) for name in (*_CALLS, "rename", "remove")}
+_UNKNOWN: Final = ("dup", "chmod", "fchmod", "truncate", "symlink", "kill")
+"""Calls that `pate` does not make: one that it begins to make must be told here."""
+_REAL: Final = {name: getattr(os, name) for name in (*_CALLS, *_UNKNOWN, "rename", "remove")}
 _real: Final = SimpleNamespace(**_REAL)
 _real_flock, _real_file = fcntl.flock, io.open
 
@@ -336,18 +337,10 @@ class System:
         return number
 
     def _opened_as(self, place: str, flags: int, mode: int, at: str, node: Any) -> int:
-        return self._number(_real.open(place, flags, mode), at, node)
-
-    def _number(self, number: int, at: str, node: Node) -> int:
         self._next += 1
-        self._opened[self._next] = _Open(number, at, node, self.me)
+        self._opened[self._next] = _Open(_real.open(place, flags, mode), at, node, self.me)
         self.me.opened.add(self._next)
         return self._next
-
-    @_of_numbers
-    def dup(self, number):
-        known = self._known(number)
-        return self._number(_real.dup(known.number), known.path, known.node)
 
     @_of_numbers
     def close(self, number):
@@ -423,19 +416,6 @@ class System:
         if number not in self._opened:
             raise Killed
         return _real.fstat(self._opened[number].number)
-
-    @_of_numbers
-    def fchmod(self, number, mode):
-        known = self._known(number)
-
-        def fchmod() -> None:
-            _real.fchmod(known.number, mode)
-            known.node.mode = mode
-            for path, node in list(self._under("", self.tree)):
-                if node is known.node:
-                    self._touched(path, node)
-
-        return self._step("change mode of", known.path, fchmod)
 
     def flock(self, opened, how):
         if not isinstance(opened, int) or opened < _FIRST:
@@ -519,16 +499,6 @@ class System:
             "remove folder", at, lambda: (_real.rmdir(place), self._named(at, None))[1]
         )
 
-    @_of_paths
-    def chmod(self, at, place, mode):
-        def chmod() -> None:
-            _real.chmod(place, mode)
-            node = self.node(at)
-            node.mode = mode
-            self._touched(at, node)
-
-        return self._step("change mode", at, chmod)
-
     def stat(self, path, *, dir_fd=None, follow_symlinks=True):
         if isinstance(path, int):
             return self.fstat(path)
@@ -551,11 +521,6 @@ class System:
     def getpid(self):
         return self.me.number
 
-    def kill(self, number, signal):
-        known = self.processes.get(number)
-        if known is None or not known.alive:
-            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
-
     def _known(self, number: int) -> _Open:
         if not self.me.alive or number not in self._opened:
             raise Killed
@@ -575,10 +540,14 @@ class System:
     def in_place(self) -> Iterator[None]:
         """For whoever calls `os` and `fcntl`, until the block is left."""
         places: list[tuple[Any, str, Any]] = [(os, name, getattr(self, name)) for name in _CALLS]
+        places += [(os, name, functools.partial(self._unknown, name)) for name in _UNKNOWN]
         places += [(os, "rename", self.replace), (os, "remove", self.unlink)]
         places += [(fcntl, "flock", self.flock), (io, "open", self._looked)]
         with replaced(*places):
             yield
+
+    def _unknown(self, name, *_given, **_named):
+        raise NotImplementedError(f"the simulator knows nothing of os.{name}")
 
     def _looked(self, file, *given, **options):
         """A file is opened to be read: another process may have its turn before."""

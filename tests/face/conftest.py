@@ -25,19 +25,12 @@ def shown(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def face(shown):
-    opened = runner.Face(shown)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="session")
 def frozen():
     return FROZEN
 
 
 @pytest.fixture
-def here(face, tmp_path):
+def here(shown, tmp_path):
     """Run `pate` with these words, in a folder with the inputs that they name and files given here.
 
     A file is a keyword, `v__csv` for v.csv, and a text, bytes or an array.
@@ -52,9 +45,9 @@ def here(face, tmp_path):
             content = content.encode() if isinstance(content, str) else content
             (folder / name.replace("__", ".")).write_bytes(content)
         for word in line:
-            if (face.inputs / word).is_file() and not (folder / word).exists():
-                (folder / word).write_bytes((face.inputs / word).read_bytes())
-        return face.run(folder, *line, stdin=stdin)
+            if (shown / word).is_file() and not (folder / word).exists():
+                (folder / word).write_bytes((shown / word).read_bytes())
+        return runner.run(folder, *line, stdin=stdin)
 
     run.folder = folder
     return run

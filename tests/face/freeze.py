@@ -25,20 +25,19 @@ def freeze(names=()):
         place = Path(made, "inputs")
         place.mkdir()
         inputs.write_inputs(place)
-        face = runner.Face(place)
         folders = (Path(made, str(number)) for number in itertools.count())
 
         def line(name):
-            folder = face.folder(next(folders), " ".join(lines.lines_of(name)))
-            return [face.line(folder, each) for each in lines.lines_of(name)]
+            folder = runner.with_inputs(next(folders), place, " ".join(lines.lines_of(name)))
+            return [runner.line(folder, each) for each in lines.lines_of(name)]
 
         def called(name):
-            return calls.seen(name, place, face.folder(next(folders), ""))
-
-        def refused(name):
             folder = next(folders)
             folder.mkdir()
-            return test_wrong_input.refused(face, wrong.WRONG[name], folder)[0].code
+            return calls.CALLS[name](place, folder)
+
+        def refused(name):
+            return test_wrong_input.refused(wrong.WRONG[name], place, next(folders))[0].exit_code
 
         for kind, cases, made_of in (
             ("lines", lines.LINES, line),
@@ -50,7 +49,6 @@ def freeze(names=()):
                 name: found[name] if names and name not in names else made_of(name)
                 for name in cases
             }
-        face.close()
     FROZEN.write_text(_text(kept))
 
 

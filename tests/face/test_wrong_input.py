@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from face import wrong
+from face import runner, wrong
 
 
 @pytest.mark.parametrize("name", wrong.WRONG)
-def test_wrong_input_is_refused_by_name(name, face, frozen, tmp_path):
+def test_wrong_input_is_refused_by_name(name, shown, frozen, tmp_path):
     asked = wrong.WRONG[name]
-    ran, left = refused(face, asked, tmp_path)
-    assert ran.code == frozen["wrong"][name]
-    assert ran.code not in (0, 1)
+    ran, left = refused(asked, shown, tmp_path / "here")
+    assert ran.exit_code == frozen["wrong"][name]
+    assert ran.exit_code not in (0, 1)
     line = ran.stderr.splitlines()[-1]
     assert line.startswith("pate: ")
     missing = [word for word in asked.says if word not in line]
     assert not missing, line
-    assert ran.stdout == b""
+    assert ran.stdout == ""
     assert left == []
 
 
@@ -26,13 +26,12 @@ def test_forty_kinds_are_refused(frozen):
     assert len(wrong.WRONG) >= 40
 
 
-def refused(face, asked, place):
+def refused(asked, inputs, place):
     """Run it, and say what it left behind."""
-    folder = face.folder(place / "here", asked.line)
+    folder = runner.with_inputs(place, inputs, asked.line)
     for name, content in asked.files.items():
         (folder / name).write_bytes(content)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    ran = face.run(folder, *asked.line.split())
+    ran = runner.run(folder, *asked.line.split())
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    left = [path.name for path in after if before.get(path) != after[path]]
-    return ran, [name for name in left if name not in (".said", ".complained")]
+    return ran, [path.name for path in after if before.get(path) != after[path]]

@@ -1,7 +1,7 @@
 """The calls in Python that are frozen, by what they show.
 
-A call is a function of the folder of inputs and of an empty one, and gives numbers by meaning, and the
-hash of labels.
+A call is a function of the folder of inputs and of an empty one, and gives numbers by meaning, and
+the hash of labels.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FROZEN = json.loads(Path(__file__).with_name("frozen.json").read_text())
 @pytest.fixture(scope="session")
 def shown(tmp_path_factory):
     """The folder of all inputs; nothing is written into it."""
-    place = tmp_path_factory.mktemp("inputs")
+    place = tmp_path_factory.mktemp("shown") / "inputs"
     inputs.write_inputs(place)
     return place
 

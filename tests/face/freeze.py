@@ -10,49 +10,33 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 import tempfile
 from pathlib import Path
 
-from face import calls, inputs, lines, runner, test_wrong_input, wrong
-
-FROZEN = Path(__file__).with_name("frozen.json")
+from face import calls, inputs, lines, runner, wrong
 
 
-def freeze(names=()):
-    kept = json.loads(FROZEN.read_text()) if names else {}
-    with tempfile.TemporaryDirectory() as made:
-        place = Path(made, "inputs")
-        place.mkdir()
-        inputs.write_inputs(place)
-        folders = (Path(made, str(number)) for number in itertools.count())
-
-        def line(name):
-            folder = runner.with_inputs(next(folders), place, " ".join(lines.lines_of(name)))
-            return [runner.line(folder, each) for each in lines.lines_of(name)]
-
-        def called(name):
-            folder = next(folders)
-            folder.mkdir()
-            return calls.CALLS[name](place, folder)
-
-        def refused(name):
-            return test_wrong_input.refused(wrong.WRONG[name], place, next(folders))[0].exit_code
-
-        for kind, cases, made_of in (
-            ("lines", lines.LINES, line),
-            ("calls", calls.CALLS, called),
-            ("wrong", wrong.WRONG, refused),
-        ):
-            found = kept.get(kind, {})
-            kept[kind] = {
-                name: found[name] if names and name not in names else made_of(name)
-                for name in cases
-            }
-    FROZEN.write_text(_text(kept))
+def freeze(place):
+    """All cases by kind and name, run in folders of this place."""
+    folders = (place / str(number) for number in itertools.count())
+    given = next(folders)
+    inputs.write_inputs(given)
+    return {
+        "lines": {
+            name: runner.case(next(folders), given, lines.lines_of(name)) for name in lines.LINES
+        },
+        "calls": {
+            name: call(given, runner.with_inputs(next(folders), given, ""))
+            for name, call in calls.CALLS.items()
+        },
+        "wrong": {
+            name: runner.refused(next(folders), given, asked)[0].exit_code
+            for name, asked in wrong.WRONG.items()
+        },
+    }
 
 
-def _text(kept):
+def text(kept):
     """A case a line, so that a change is seen where it is."""
     parts = []
     for kind, cases in kept.items():
@@ -62,4 +46,5 @@ def _text(kept):
 
 
 if __name__ == "__main__":
-    freeze(sys.argv[1:])
+    with tempfile.TemporaryDirectory() as made:
+        Path(__file__).with_name("frozen.json").write_text(text(freeze(Path(made))))

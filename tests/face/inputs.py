@@ -86,7 +86,8 @@ def sparse_table():
 
 
 def write_inputs(folder: Path) -> None:
-    """All of them, by the names that command lines use."""
+    """All of them in a new folder, by the names that command lines use."""
+    folder.mkdir()
     teachers = [f"teacher_{j}" for j in range(TEACHERS)]
     words = np.array(NAMES)[SAID]
     wide, said, long, sparse = table(), table(teachers, SAID), long_table(), sparse_table()

@@ -29,7 +29,7 @@ def run(folder, *words, stdin=os.devnull):
 
 
 def with_inputs(place, inputs, text):
-    """The place, a folder with those of the inputs in it that are named in `text`."""
+    """The place, a new folder with those of the inputs in it that are named in `text`."""
     place.mkdir()
     for path in inputs.iterdir():
         if path.name not in text:
@@ -39,6 +39,23 @@ def with_inputs(place, inputs, text):
         else:
             os.link(path, place / path.name)
     return place
+
+
+def case(place, inputs, lines):
+    """What each of these lines gives, run one after the other in a new folder with their inputs."""
+    folder = with_inputs(place, inputs, " ".join(lines))
+    return [line(folder, each) for each in lines]
+
+
+def refused(place, inputs, asked):
+    """Run wrong input in a new folder, and say what it left behind."""
+    folder = with_inputs(place, inputs, asked.line)
+    for name, content in asked.files.items():
+        (folder / name).write_bytes(content)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    ran = run(folder, *asked.line.split())
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return ran, [path.name for path in after if before.get(path) != after[path]]
 
 
 def line(folder, line):

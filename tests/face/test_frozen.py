@@ -40,9 +40,7 @@ def _listed(kept, found):
 
 @pytest.mark.parametrize("name", lines.LINES)
 def test_a_command_line_gives_what_it_gave(name, shown, frozen, tmp_path):
-    asked = lines.lines_of(name)
-    folder = runner.with_inputs(tmp_path / "here", shown, " ".join(asked))
-    found = [runner.line(folder, line) for line in asked]
+    found = runner.case(tmp_path / "here", shown, lines.lines_of(name))
     assert _listed(frozen["lines"][name], found) == ""
 
 

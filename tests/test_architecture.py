@@ -4,8 +4,6 @@ Read off the sources with `ast`: imports inside functions and those for annotati
 new room is put on its floor in `support/floors.py`; an arrow that runs up fails here by name.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import graphlib

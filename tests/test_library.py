@@ -1,7 +1,5 @@
 """The library as a stranger uses it: the face, its page's examples, and results in the hand."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import html

@@ -1,7 +1,5 @@
 """What is installed: a wheel with everything in it, whose metadata leads to all else."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """README.md and the pages of pate_cli/docs: generated parts are current, tables and links whole."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -5,8 +5,6 @@ process with it: a signal in place of an exit code, once in fifty times or so. O
 `make test-all` runs these commands, two hundred times each.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

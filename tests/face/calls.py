@@ -4,8 +4,6 @@ A call is a function of the folder of inputs and of an empty one, and gives numb
 the hash of labels.
 """
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -6,8 +6,6 @@ Run it where a new line or call was added. A number that changes in it is a faul
 of the commit says why it is none.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile

@@ -1,14 +1,12 @@
 """What people meet stays as it is: exit codes, labels, and the numbers of every output."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
 
 import pytest
 
-from face import calls, lines, runner
+from face import calls, lines, runner, wrong
 
 _DIGITS = 1e-7
 """Relative: far below the fifth digit, and above what another processor rounds differently."""
@@ -50,11 +48,28 @@ def test_a_call_gives_what_it_gave(name, shown, frozen, tmp_path, monkeypatch):
     assert _listed(frozen["calls"][name], calls.CALLS[name](shown, tmp_path)) == ""
 
 
+@pytest.mark.parametrize("name", wrong.WRONG)
+def test_wrong_input_is_refused_by_name(name, shown, frozen, tmp_path):
+    """In one line that names the file, the row and a way out."""
+    asked = wrong.WRONG[name]
+    ran, left = runner.refused(tmp_path / "here", shown, asked)
+    assert ran.exit_code == frozen["wrong"][name]
+    assert ran.exit_code not in (0, 1)
+    line = ran.stderr.splitlines()[-1]
+    assert line.startswith("pate: ")
+    missing = [word for word in asked.says.split(" … ") if word not in line]
+    assert not missing, line
+    assert ran.stdout == ""
+    assert left == []
+
+
 def test_all_is_frozen_and_no_more(frozen):
     assert list(frozen["lines"]) == list(lines.LINES)
     assert list(frozen["calls"]) == list(calls.CALLS)
+    assert list(frozen["wrong"]) == list(wrong.WRONG)
     assert sum(len(lines.lines_of(name)) for name in lines.LINES) >= 120
     assert len(calls.CALLS) >= 40
+    assert len(wrong.WRONG) >= 40
 
 
 def test_the_suite_knows_the_face_alone():

@@ -4,8 +4,6 @@ A message names the file, the row if it is one, and what to do; how it says so i
 codes are frozen with everything else.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A parameter is said once: its type in the signatures, all else in the table, for both faces."""
 
-from __future__ import annotations
-
 import inspect
 import traceback
 
@@ -111,14 +109,6 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
         if verb is not None:
             taken = {each for each, one in keywords_of(verb).items() if not one.hidden}
             assert taken <= set(build(name).keywords)
-
-
-def test_a_run_has_twenty_everyday_options_and_twenty_six_more():
-    options = [one for one in build("aggregate").keywords.values() if one.name != "votes"]
-    own = [one for one in options if one.says.group.startswith("For ")]
-    everyday = [one for one in options if one.says.everyday]
-    assert len(everyday) <= 21
-    assert len(options) - len(everyday) - len(own) <= 26
 
 
 def test_what_people_try_leads_to_a_parameter():

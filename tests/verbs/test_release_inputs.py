@@ -1,7 +1,5 @@
 """`release` launders nothing: what it is made of verifies, or the report says that it does not."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -29,9 +29,8 @@ pytest.importorskip("distributed")
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, TEACHERS, CLASSES, A_RANGE = 240, 60, 3, 20
-COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agreement=0.75).draw(
-    5
-)[0]
+ENSEMBLE = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agreement=0.75)
+COUNTS = ENSEMBLE.draw(5)[0]
 CONFIDENT = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0}
 TARGET = {"target_epsilon": 10.5, "max_queries": ROWS, "bound": "two-tail"}
 # What a worker runs first: each range then takes long enough to be caught at it.

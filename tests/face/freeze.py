@@ -1,9 +1,9 @@
-"""Writes `frozen.json`: what every command line and every call gives, from the tool as it is.
+"""Adds to `frozen.json` what new command lines and calls give.
 
     PYTHONPATH=tests:tests/support python tests/face/freeze.py
 
-Run it where a new line or call was added. A number that changes in it is a fault, or the sentence
-of the commit says why it is none.
+What is frozen already stays; a case whose line is removed from the file is new. A number that
+changes is a fault, or the sentence of the commit says why it is none.
 """
 
 import itertools
@@ -13,24 +13,29 @@ from pathlib import Path
 
 from face import calls, inputs, lines, runner, wrong
 
+FROZEN = Path(__file__).with_name("frozen.json")
 
-def freeze(place):
-    """All cases by kind and name, run in folders of this place."""
+
+def freeze(place, known):
+    """All cases by kind and name; those that are not known are run in folders of this place."""
     folders = (place / str(number) for number in itertools.count())
     given = next(folders)
     inputs.write_inputs(given)
+
+    def line(name):
+        return runner.case(next(folders), given, lines.lines_of(name))
+
+    def call(name):
+        return calls.CALLS[name](given, runner.with_inputs(next(folders), given, ""))
+
+    def refused(name):
+        return runner.refused(next(folders), given, wrong.WRONG[name])[0].exit_code
+
+    kinds = {"lines": (lines.LINES, line), "calls": (calls.CALLS, call)}
+    kinds["wrong"] = (wrong.WRONG, refused)
     return {
-        "lines": {
-            name: runner.case(next(folders), given, lines.lines_of(name)) for name in lines.LINES
-        },
-        "calls": {
-            name: call(given, runner.with_inputs(next(folders), given, ""))
-            for name, call in calls.CALLS.items()
-        },
-        "wrong": {
-            name: runner.refused(next(folders), given, asked)[0].exit_code
-            for name, asked in wrong.WRONG.items()
-        },
+        kind: {name: known[kind][name] if name in known[kind] else of(name) for name in cases}
+        for kind, (cases, of) in kinds.items()
     }
 
 
@@ -45,4 +50,5 @@ def text(kept):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        Path(__file__).with_name("frozen.json").write_text(text(freeze(Path(made))))
+        found = freeze(Path(made), json.loads(FROZEN.read_text()))
+    FROZEN.write_text(text(found))

@@ -111,6 +111,14 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
             assert taken <= set(build(name).keywords)
 
 
+def test_a_run_has_twenty_everyday_options_and_twenty_six_more():
+    options = [one for one in build("aggregate").keywords.values() if one.name != "votes"]
+    own = [one for one in options if one.says.group.startswith("For ")]
+    everyday = [one for one in options if one.says.everyday]
+    assert len(everyday) <= 21
+    assert len(options) - len(everyday) - len(own) <= 26
+
+
 def test_what_people_try_leads_to_a_parameter():
     keywords = keywords_of(pate.aggregate).values()
     tried = {"epsilon": "target_epsilon", "targt_epsilon": "target_epsilon", "jobs": "workers"}

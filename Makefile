@@ -70,7 +70,7 @@ lint: $(LINTS)
 
 # What the program itself writes of README.md and of pate_cli/docs, or of one PAGE of them.
 docs: $(STAMP)
-	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write $(PAGE)
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py $(PAGE)
 
 # What every mechanism promises, on whole graphs of neighbours; a count of checks for each.
 .PHONY: contract

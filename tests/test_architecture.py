@@ -4,11 +4,12 @@ Read off the sources with `ast`: imports inside functions and those for annotati
 new room is put on its floor in `support/floors.py`; an arrow that runs up fails here by name.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import graphlib
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,6 @@ TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "pate_cli"
 
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
-
-
 MODULES = {
     ".".join(path.relative_to(TESTS.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -34,23 +33,19 @@ def nodes(name):
 
 
 def imported(name):
-    """Every module of the package that a module imports, wherever in it and whatever for."""
+    """All that a module imports, wherever in it and whatever for; a name of a module as such."""
     for node in nodes(name):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in MODULES)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                if inner in MODULES:
-                    yield inner
-                elif node.module in MODULES:
-                    yield node.module
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (each if each in MODULES else node.module for each in inner)
 
 
 @functools.cache
 def arrows():
-    """What each module imports."""
-    found = {name: set(imported(name)) for name in MODULES}
+    """Which modules of the package each of them imports."""
+    found = {name: set(imported(name)) & set(MODULES) for name in MODULES}
     # The registry imports mechanisms by name.
     found["pate_cli.mechanisms"] |= {
         f"pate_cli.mechanisms.{home.partition('.')[0]}" for home in CLASSES.values()
@@ -130,6 +125,16 @@ def test_nothing_sound_knows_the_published_analysis():
     assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.request"}
 
 
+def test_only_declared_dependencies_are_imported():
+    project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = {re.match(r"[\w-]+", one)[0] for one in project["project"]["dependencies"]}
+    assert declared == {"typer", "numpy", "scipy", "pyarrow", "rich"}
+    found = {other.split(".")[0] for name in MODULES for other in imported(name)}
+    # Behind --engine and dp_event, with a word on what to install.
+    optional = {"dask", "distributed", "dp_accounting"}
+    assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared | optional
+
+
 @pytest.mark.parametrize("public", ["Report", "Quote"])
 def test_what_is_public_is_written_in_one_place(public):
     """What was read back from a file was written there before."""
@@ -160,10 +165,8 @@ def test_no_chain_over_mechanisms():
     asked = []
     for module in MODULES:
         for node in nodes(module):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-                "isinstance",
-                "issubclass",
-            ):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else None
+            if called in ("isinstance", "issubclass"):
                 kinds = {word.id for word in ast.walk(node.args[1]) if isinstance(word, ast.Name)}
                 asked += [(module, kind) for kind in kinds & names]
     assert asked == []

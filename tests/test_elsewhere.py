@@ -1,7 +1,5 @@
 """What Windows and macOS lack is done without: locks, links, modes, owners, signals, forks."""
 
-from __future__ import annotations
-
 import errno
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The library as a stranger uses it: the face, its page's examples, and results in the hand."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import html
@@ -127,6 +125,9 @@ def test_a_mechanism_is_a_name_or_an_instance(counts, done):
         pate.aggregate(counts, "gnmax", **SHAPE, sigma1=3.0)
     with pytest.raises(ParameterError, match="confident"):
         pate.aggregate(counts, "best", **SHAPE)
+    for teachers, classes in ((61, 3), (60, 4)):  # it must fit the votes
+        with pytest.raises(ParameterError):
+            pate.aggregate(counts, pate.GNMax(teachers, classes, sigma2=30.0), **SHAPE)
 
 
 def test_nothing_beside_a_given_mechanism_is_passed_over(counts):
@@ -140,13 +141,6 @@ def test_nothing_beside_a_given_mechanism_is_passed_over(counts):
         assert same.settings.mechanism["teachers_per_record"] == 2
     with pytest.raises(UsageError, match="already has `sigma2`"):
         pate.compare(counts, chosen, **SHAPE, sigma2=9.0)
-
-
-def test_an_instance_must_fit_the_votes(counts):
-    with pytest.raises(ParameterError):
-        pate.aggregate(counts, pate.GNMax(61, 3, sigma2=30.0), **SHAPE)
-    with pytest.raises(ParameterError):
-        pate.aggregate(counts, pate.GNMax(60, 4, sigma2=30.0), **SHAPE)
 
 
 @pytest.fixture(scope="module")

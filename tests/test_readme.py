@@ -1,9 +1,6 @@
 """README.md and the pages of pate_cli/docs: generated parts are current, tables and links whole."""
 
-from __future__ import annotations
-
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -21,6 +18,8 @@ import pytest
 import typer
 
 import pate_cli
+import readme_blocks
+from face import runner
 from pate_cli.cli.app import app
 from pate_cli.cli.command import COMMANDS, build
 from pate_cli.core.errors import PateError
@@ -31,11 +30,6 @@ from slices import EVERY, some, whole
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")
-
-_spec = importlib.util.spec_from_file_location("readme_blocks", ROOT / "tests/readme_blocks.py")
-readme_blocks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(readme_blocks)
-
 
 TEXT = {page.name: page.read_text(encoding="utf-8") for page in readme_blocks.PAGES}
 
@@ -51,12 +45,9 @@ def _table(page, heading):
     return re.findall(r"^\| `?([^|`]+?)`? \|", section, re.MULTILINE)
 
 
-def test_the_reference_is_current():
-    assert _block("reference.md", "reference") == readme_blocks.reference(), "run: make docs"
-
-
-def test_every_command_is_introduced():
+def test_the_reference_is_current_and_introduces_every_command():
     assert set(_table("reference.md", "Commands")) == {f"pate {name}" for name in COMMANDS}
+    assert _block("reference.md", "reference") == readme_blocks.reference(), "run: make docs"
 
 
 def test_every_option_named_in_the_text_exists():
@@ -105,14 +96,11 @@ def test_the_table_of_results_names_sections_modules_and_tests_that_exist():
             )
 
 
-def test_the_readme_is_short_and_leads_to_every_page():
+def test_the_readme_is_short_cites_this_version_and_leads_to_every_page():
+    assert f"version {pate_cli.__version__}," in TEXT["README.md"]
     assert len(TEXT["README.md"].splitlines()) <= 150
     for page in readme_blocks.PAGES[1:]:
         assert f"](pate_cli/docs/{page.name})" in TEXT["README.md"]
-
-
-def test_the_citation_names_this_version():
-    assert f"version {pate_cli.__version__}," in TEXT["README.md"]
 
 
 def _run(text):
@@ -142,14 +130,13 @@ def test_the_tutorial_runs_as_it_stands(tmp_path):
     _alike(_block("tutorial.md", "tutorial"), f"```text\n{printed}```\n")
     (lines,) = re.findall(r"```sh\n(.*?)```", TEXT["tutorial.md"], re.DOTALL)
     dry, rest = lines.split("price.json\n")
-    run = _shell(rest, tmp_path)
-    assert run.stdout.startswith("query_id,label,source\n")
+    _ran(rest, tmp_path)
+    assert (tmp_path / "again.csv").read_text().startswith("query_id,label,source\n")
     report = json.loads((tmp_path / "again.json").read_text())
     assert all("target" in run["settings"] for run in report["spent"]["runs"])
     assert (report["spent"]["epsilon"], report["spent"]["delta"]) == (3.0, 3e-5)
     if EVERY:  # it looks for settings as the run after it does, which takes as long
-        _shell(f"{dry}price.json", tmp_path)
-        price = json.loads((tmp_path / "price.json").read_text())
+        price = json.loads(_ran(f"{dry}price.json", tmp_path)[0])
         assert price["target"]["test_orders"]
         assert price["target"]["epsilon"] == report["epsilon"]
 
@@ -183,18 +170,19 @@ def test_what_the_pages_do_leaves_what_they_say(page):
         _alike(_block(page, name), shown)
 
 
-def _shell(lines, folder):
-    """Run lines of a page, with this very program."""
-    script = f"set -e\npate() {{ '{sys.executable}' -m pate_cli \"$@\"; }}\n{lines}"
-    run = subprocess.run(
-        ["sh", "-c", script],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=readme_blocks.environment(folder),
-    )
-    assert run.returncode == 0, run.stderr
-    return run
+def _ran(lines, folder):
+    """Run the lines of a page that begin with `pate`; what they wrote on stdout."""
+    found = []
+    for line in lines.replace("\\\n", "").splitlines():
+        line, _, to = line.partition(">")
+        program, *words = shlex.split(line)
+        if program == "pate":
+            done = runner.run(folder, *words)
+            assert done.exit_code == 0, done.stderr
+            found.append(done.stdout)
+            if to:
+                (folder / to.strip()).write_text(done.stdout)
+    return found
 
 
 def test_the_expected_epsilons_are_current():
@@ -223,24 +211,25 @@ def _exit_codes(kind=PateError):
     return {kind.exit_code}.union(*(_exit_codes(child) for child in kind.__subclasses__()))
 
 
-def test_the_rounds_of_the_text_can_be_composed(tmp_path):
+def test_the_rounds_of_the_text_can_be_composed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATE_HOME", str(tmp_path))
     _, months, account, _, lines = re.findall(r"```sh\n(.*?)```", TEXT["runs.md"], re.DOTALL)[:5]
     for seed, name in enumerate(("monday.npy", "tuesday.npy")):
         counts, _ = SyntheticEnsemble(teachers=40, classes=2, queries=60).draw(seed)
         np.save(tmp_path / name, counts)
-    _shell(lines, tmp_path)
+    _ran(lines, tmp_path)
     report = json.loads((tmp_path / "report.json").read_text())
     assert [one["queries"] for one in report["rounds"]] == [60, 60]
     columns = {f"class_{j}": counts[:, j] for j in range(2)}
     pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
     # Forty made-up teachers need more of an epsilon.
-    _shell(account.replace("--budget 2", "--budget 200").replace(" 0.5 ", " 9 "), tmp_path)
+    _ran(account.replace("--budget 2", "--budget 200").replace(" 0.5 ", " 9 "), tmp_path)
     assert len(pate_cli.SpendRecord.read(tmp_path / "votes.parquet.spent.json").runs) == 2
     for left_out, name in enumerate(("october", "november"), 1):
         pq.write_table(pa.table(columns).slice(left_out), tmp_path / f"{name}.parquet")
     months = months.replace("epsilon 1 ", "epsilon 9 ").replace("budget 1 ", "budget 9 ")
-    _shell(months, tmp_path)
-    assert pate_cli.spent(tmp_path / ".pate/2026-10.spent.json").total.epsilon == 9.0
+    _ran(months, tmp_path)
+    assert pate_cli.spent(tmp_path / "2026-10.spent.json").total.epsilon == 9.0
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 
 
@@ -314,11 +303,8 @@ def test_make_labels_once_and_again_only_where_somebody_decides_so(job, tmp_path
 def test_exit_codes_are_all_there():
     for name in pate_cli.__all__:  # errors are known once the module of each is imported
         getattr(pate_cli, name)
-    assert {int(code) for code in _table("formats.md", "Exit codes")} == _exit_codes() | {
-        0,
-        130,
-        141,
-    }
+    told = {int(code) for code in _table("formats.md", "Exit codes")}
+    assert told == _exit_codes() | {0, 130, 141}
     root = typer.main.get_command(app)
     told = root.get_help(typer.Context(root, info_name="pate"))
     assert {int(code) for code in re.findall(r"\b(\d+)\s[a-z]", told)} >= _exit_codes() | {0, 130}

@@ -1,7 +1,5 @@
 """Small vote files, and two ways to run `pate`: in this process, and as a process of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -9,25 +7,17 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from typer.main import get_command
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
 from pate_cli.planning.synthetic import SyntheticEnsemble
 
-TEACHERS, CLASSES, QUERIES = 40, 4, 60
-
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty folder to run in; temporary files of the program go beside it."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "here").mkdir()
@@ -38,117 +28,93 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
-@pytest.fixture
-def counts() -> NDArray[np.int64]:
-    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=QUERIES)
-    return ensemble.draw(3)[0]
+def _drawn(seed=3, **other):
+    return SyntheticEnsemble(**{"teachers": 40, "classes": 4, "queries": 60} | other).draw(seed)[0]
 
 
 @pytest.fixture
-def votes(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
-    """An NPY file outside the folder that the program runs in."""
-    path = tmp_path / "votes.npy"
+def counts():
+    return _drawn()
+
+
+def _saved(path, counts):
     np.save(path, counts)
     return path
 
 
 @pytest.fixture
-def two_classes(tmp_path: Path) -> Path:
+def votes(tmp_path, counts):
+    """An NPY file outside the folder that the program runs in."""
+    return _saved(tmp_path / "votes.npy", counts)
+
+
+@pytest.fixture
+def two_classes(tmp_path):
     """Votes of two classes, of which the dear bound of a target costs little."""
-    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=2, queries=QUERIES)
-    path = tmp_path / "two.npy"
-    np.save(path, ensemble.draw(3)[0])
-    return path
+    return _saved(tmp_path / "two.npy", _drawn(classes=2))
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Path:
+def many(tmp_path):
     """Votes whose labels do not fit into the buffer of a pipe."""
-    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=6000)
-    path = tmp_path / "many.npy"
-    np.save(path, ensemble.draw(4)[0])
-    return path
-
-
-@lru_cache
-def _built() -> Any:
-    """The commands, which would be put together from their functions for every run."""
-    return get_command(app)
+    return _saved(tmp_path / "many.npy", _drawn(4, queries=6000))
 
 
 @pytest.fixture
-def pate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run `pate` in this process: exit_code, stdout and stderr of the result."""
+def pate():
+    """Run `pate` in this process: exit_code, which may be told, stdout and stderr of the result."""
 
-    monkeypatch.setattr("typer.testing._get_command", lambda _app: _built())
-
-    def run(*words: object, **rest: Any) -> Result:
-        return CliRunner().invoke(app, [str(word) for word in words], prog_name="pate", **rest)
+    def run(*words, code=None, **rest):
+        line = [str(word) for word in words]
+        done = CliRunner().invoke(app, line, prog_name="pate", **rest)
+        assert code in (None, done.exit_code), done.output
+        return done
 
     return run
 
 
 @pytest.fixture
-def refused() -> Callable[..., str]:
+def refused():
     """Check that a run was refused: its exit code, nothing on stdout, and one line, returned.
 
     A note on what the votes are may come before it: what is wrong with a row is seen while reading.
     """
 
-    def check(result: Result, code: int, message: str | None = None) -> str:
-        assert result.exit_code == code, result.stderr
-        assert result.stdout == ""
+    def check(result, code, message=None):
+        assert (result.exit_code, result.stdout) == (code, ""), result.stderr
         *notes, line = result.stderr.splitlines()
         assert line.startswith("pate: ")
         assert len(notes) <= 1
-        assert all(
-            re.match(r"pate: (.* queries x |made-up votes|no votes)", note) for note in notes
-        )
-        if message is not None:
-            assert line == f"pate: {message}"
+        assert all(re.match("pate: (.* queries x |made-up votes|no votes)", note) for note in notes)
+        assert message is None or line == f"pate: {message}"
         return line
 
     return check
 
 
 @pytest.fixture
-def shell() -> Callable[..., subprocess.CompletedProcess[bytes]]:
-    """Run `python -m pate_cli` in a process of its own."""
-
-    def run(*words: object, **rest: Any) -> subprocess.CompletedProcess[bytes]:
-        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | rest
-        return subprocess.run(_command(*words), check=False, timeout=60, **options)
-
-    return run
-
-
-@pytest.fixture
-def patched() -> Callable[..., subprocess.Popen[bytes]]:
+def patched():
     """Start `pate` in a process of its own after running some lines of Python in it."""
 
-    def start(lines: str, *words: object, **rest: Any) -> subprocess.Popen[bytes]:
+    def start(lines, *words, **rest):
         program = f"{lines}\nfrom pate_cli.__main__ import main\nmain()\n"
-        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | rest
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | rest
         return subprocess.Popen([sys.executable, "-c", program, *map(str, words)], **options)
 
     return start
 
 
 @pytest.fixture
-def command() -> Callable[..., list[str]]:
+def command():
     """The words that start `pate` as a process of its own."""
-    return _command
-
-
-def _command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "pate_cli", *map(str, words)]
+    return lambda *words: [sys.executable, "-m", "pate_cli", *map(str, words)]
 
 
 @pytest.fixture
-def leftovers(folder: Path) -> Callable[[], list[str]]:
+def leftovers(folder):
     """Every file in the folder and among the temporaries, hidden ones too."""
 
-    def names() -> list[str]:
+    def names():
         found = [*folder.iterdir(), *(folder.parent / "tmp").iterdir()]
         return sorted(path.name for path in found)
 
@@ -156,14 +122,14 @@ def leftovers(folder: Path) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bytes]:
+def terminal(monkeypatch):
     """Run `pate` in this process with stdout or stderr, by name, a terminal: all that it shows."""
 
-    def run(stream: str, *words: object, **environment: str) -> bytes:
+    def run(stream, *words, **environment):
         ours, theirs = pty.openpty()
-        seen: list[bytes] = []
+        seen = []
 
-        def drain() -> None:
+        def drain():
             with contextlib.suppress(OSError):  # how Linux says that the other end is closed
                 while data := os.read(ours, 4096):
                     seen.append(data)
@@ -185,10 +151,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bytes]:
 
 
 @pytest.fixture
-def screen(terminal: Callable[..., bytes]) -> Callable[..., str]:
+def screen(terminal):
     """What `pate` writes to a stdout that is a terminal, control codes removed."""
 
-    def run(*words: object) -> str:
+    def run(*words):
         return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", terminal("stdout", *words).decode())
 
     return run

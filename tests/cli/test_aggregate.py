@@ -1,7 +1,5 @@
 """`pate aggregate`: what it writes, where, and what a target lets out."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -14,8 +12,7 @@ from pate_cli.core.noise import Noise
 
 
 def test_without_options_labels_go_to_a_file_and_the_report_to_stdout(pate, votes, folder):
-    result = pate("aggregate", votes)
-    assert result.exit_code == 0
+    result = pate("aggregate", votes, code=0)
     report = json.loads(result.stdout)
     labels = pq.read_table(folder / "votes.labels.parquet").to_pydict()
     assert labels["query_id"] == list(range(60))
@@ -39,8 +36,7 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
 
     monkeypatch.setattr("pate_cli.verbs.aggregate.run", refuse)
     monkeypatch.setattr("pate_cli.core.noise.Noise.normal", refuse)
-    result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json")
-    assert result.exit_code == 0, result.stderr
+    result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json", code=0)
     priced = json.loads(result.stdout)
     assert priced["dry_run"] is True
     assert leftovers() == []
@@ -76,17 +72,16 @@ def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads)
     asked = heads(refuse=False)
     words = ("aggregate", votes, "--target-epsilon", 1.5, *SETTINGS, "--bound", "two-tail")
     before = names(folder)
-    done = pate(*words, "--max-queries", 60, "--spend", RECORD)
-    assert done.exit_code == 5
+    done = pate(*words, "--max-queries", 60, "--spend", RECORD, code=5)
     assert "--min-pass 0.5; nothing was drawn or spent" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 2
     assert (names(folder), asked) == (before, [])
     rows = int(re.search(r"--max-queries (\d+)", done.stderr)[1])
     assert 1 <= rows < 60
-    assert pate(*words, "--max-queries", rows, "--no-record").exit_code == 0
+    pate(*words, "--max-queries", rows, "--no-record", code=0)
     assert len(asked) == 1
     anyway = ("--min-pass", 0, "--no-record", "--force")
-    assert pate(*words, "--max-queries", 60, *anyway).exit_code == 0
+    pate(*words, "--max-queries", 60, *anyway, code=0)
     warned = json.loads(pate(*words, "--max-queries", 60, "--dry-run").stdout)["warnings"]
     assert "would not start" in warned[0]
 
@@ -107,11 +102,10 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     report = json.loads(pate(*words, "--budget", 2.5).stdout)
     assert report["rounds"][0]["target"]["epsilon"] == 1.5
     assert report["spent"]["epsilon"] <= 2.5
-    done = pate(*words, "--budget", 2.5)
-    assert done.exit_code == 5
+    done = pate(*words, "--budget", 2.5, code=5)
     assert "the budget is epsilon 2.5" in done.stderr
     # With settings it is a limit, as ever.
-    assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
+    pate(*words, "--budget", 3, "--sigma2", 9, code=5)
 
 
 def test_limits_and_targets_of_several_labels_ask_whole_queries(pate, folder):
@@ -153,6 +147,6 @@ def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, l
             f"{delta:g}: below {least:g}, the error of floating-point noise is too large"
         )
     assert leftovers() == []
-    assert pate(*words, least, "--dry-run").exit_code == 0
+    pate(*words, least, "--dry-run", code=0)
     line = refused(pate(*words, 1e-15, "--max-queries", 20, "--dry-run"), 2)
     assert "for 20 queries over 4 classes" in line

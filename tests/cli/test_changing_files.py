@@ -1,7 +1,6 @@
 """Files that change while a run reads them: exit 3, one line, and nothing is left behind."""
 
-from __future__ import annotations
-
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from changes import CHANGES
+from pate_cli.cli.app import app
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.run import engine, fold
+from pate_cli.run import fold
 from pate_cli.votes.source import Copying
 from stored import npy, table_in
 
@@ -58,25 +58,19 @@ def changing(monkeypatch):
     return plan
 
 
-# Where a file is changed: before a batch, while it is copied, before workers open it by themselves.
-WAYS = {
-    "npy": (ConfidentGNMax, "label", 2, 1),
-    "csv": (Copying, "path", 1, 1),
-    "workers parquet": (engine, "_context", 1, 2),
-}
+# Where a file is changed: before a batch, while it is copied.
+WAYS = {"npy": (ConfidentGNMax, "label", 2), "csv": (Copying, "path", 1)}
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("way", WAYS)
-def test_votes_that_change(way, change, tmp_path, counts, told, changing, monkeypatch):
-    monkeypatch.setattr(fold, "_WORTH", 0)
+@pytest.mark.parametrize("kind", WAYS)
+def test_votes_that_change(kind, change, tmp_path, counts, told, changing, monkeypatch):
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
-    of, called, time, workers = WAYS[way]
-    kind = way.removeprefix("workers ")
+    of, called, time = WAYS[kind]
     path = tmp_path / f"v.{kind}"
     path.write_bytes(content(counts, kind))
     changing(path, change, of, called, time=time)
-    told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", workers)
+    told(path, "aggregate", path, *OUTPUTS, *NOISE)
 
 
 def test_a_part_of_a_folder_and_guesses_that_change(tmp_path, votes, counts, told, changing):
@@ -102,18 +96,15 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
     told(path, command, path, *NOISE[:-2])
 
 
-def test_standard_input_that_is_a_file(tmp_path, counts, patched):
+def test_standard_input_that_is_a_file(tmp_path, counts, changing, monkeypatch, capsys):
     """A shell's `<` gives the file itself, which others can write to."""
     path = tmp_path / "v.csv"
     path.write_bytes(content(counts, "csv"))
-    lines = (
-        "from pate_cli.votes.source import Copying\n"
-        "new = Copying.path\n"
-        f"Copying.path = lambda self: (open({str(path)!r}, 'ab').write(b'1'), new(self))[1]\n"
-    )
-    with path.open("rb") as file:
-        run = patched(lines, "aggregate", "-", *OUTPUTS, *NOISE, stdin=file)
-        _, said = run.communicate(timeout=60)
+    changing(path, "grown", Copying, "path", time=1)
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(SystemExit, match="3"):
+            app([str(word) for word in ("aggregate", "-", *OUTPUTS, *NOISE)])
     line = "pate: standard input: the file changed while it was read; run again"
-    assert (run.returncode, said.decode().splitlines()[-1]) == (3, line)
+    assert capsys.readouterr().err.splitlines()[-1] == line
     assert not list(Path().iterdir())

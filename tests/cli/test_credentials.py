@@ -3,8 +3,6 @@
 Commands and their options are found in the application: a new one is looked at without a word here.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import traceback
@@ -59,16 +57,8 @@ SUFFIX = {"--plot": ".png", "--per-query": ".csv", "--output": ".csv"}
 # Names and numbers, which a message may quote: only the whole of it is looked at.
 QUOTED = ("--threshold", "--sigma1", "--sigma2", "--laplace-scale", "--prior-weight", "--ensemble")
 FORCED = {"aggregate": ("--force",), "release": ("--force", "--again")}
-OUTPUTS = (
-    "--plot",
-    "--per-query",
-    "--output",
-    "--report",
-    "--export-rdp",
-    "--ledger",
-    "--spend",
-    "--checkpoint",
-)
+OUTPUTS = ("--plot", "--per-query", "--output", "--report", "--export-rdp")
+OUTPUTS += ("--ledger", "--spend", "--checkpoint")
 # What readers are shown word for word.
 SHOWN = ("--title", "--unit")
 ADDRESSES = {
@@ -95,44 +85,32 @@ class Place:
 
     def line(self, value):
         """A command line with a value there."""
-        words = [(name, WORDS.get(name)) for name in spoken(self.command)]
-        words = [] if self.flag == "--synthetic" else words  # which stands for votes
+        spoken = [name for name, keyword in KEYWORDS[self.command].items() if keyword.argument]
+        words = {name: WORDS.get(name) for name in spoken}
         beside = (*USUAL.get(self.command, ()), *BESIDE.get(self.id, BESIDE.get(self.flag, ())))
-        beside = ("--mechanism", "lnmax") if self.flag == "--laplace-scale" else beside
         if self.flag is None:
-            words = [(name, value if name == self.name else word) for name, word in words]
-        else:
+            words[self.name] = value
+        elif self.flag == "--synthetic":  # which stands for votes
+            words = {}
+        elif self.flag == "--laplace-scale":
+            beside = ("--mechanism", "lnmax")
+        if self.flag is not None:
             beside = (*beside, self.flag, f"@{value}" if self.flag == "--label-names" else value)
-        return [self.command, *(word for _, word in words if word is not None), *beside]
-
-
-def parameters(callback):
-    """Each parameter of a command with its keyword and how it is spelled; None for a word."""
-    for name, keyword in callback.keywords.items():
-        yield name, keyword, None if keyword.argument else keyword.option
+        return [self.command, *(word for word in words.values() if word is not None), *beside]
 
 
 def takes_text(keyword):
-    return (
-        bool(keyword.kinds)
-        and not keyword.flag
-        and not keyword.choices
-        and keyword.metavar not in ("N", "X", "E")
-    )
+    number = keyword.metavar in ("N", "X", "E")
+    return keyword.kinds and not (keyword.flag or keyword.choices or number)
 
 
-CALLBACKS = {name: command.build(name) for name in command.COMMANDS}
+KEYWORDS = {name: command.build(name).keywords for name in command.COMMANDS}
 PLACES = [
-    Place(command, name, flag)
-    for command, callback in CALLBACKS.items()
-    for name, kind, flag in parameters(callback)
-    if takes_text(kind) and flag not in SHOWN
+    Place(command, name, None if keyword.argument else keyword.option)
+    for command, keywords in KEYWORDS.items()
+    for name, keyword in keywords.items()
+    if takes_text(keyword) and keyword.option not in SHOWN
 ]
-
-
-def spoken(command):
-    """The words of a command in order."""
-    return [name for name, _, flag in parameters(CALLBACKS[command]) if flag is None]
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +126,8 @@ def files(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         runner = CliRunner()
-        for words in (
-            ("-o", "l.csv", "--report", "r.json"),
-            ("-o", "m.csv", "--report", "m.json", "--ledger", "a.ledger"),
-        ):
+        kept = ("-o", "m.csv", "--report", "m.json", "--ledger", "a.ledger")
+        for words in (("-o", "l.csv", "--report", "r.json"), kept):
             done = runner.invoke(app.app, ["aggregate", "votes.npy", *map(str, SHARES), *words])
             assert done.exit_code == 0, done.stderr
         Path("curve.json").write_text(pate_library.rdp_curve("r.json").to_json())
@@ -208,8 +184,7 @@ def test_a_record_that_holds_more_than_one_attempt(here, pate):
     inside.mkdir(parents=True)
     for name in ("1.csv", "2.csv"):
         words = (*SHARES, *TARGET, "--spend", inside / "spent.json", "-o", name, "--report", "-")
-        done = pate("aggregate", "votes.npy", *words)
-        assert done.exit_code == 0, done.stderr
+        done = pate("aggregate", "votes.npy", *words, code=0)
     assert "4 runs in s3:/bucket/spent.json cost " in done.stderr
     assert "sesame" not in done.stderr
 

@@ -5,8 +5,6 @@ process with it: a signal in place of an exit code, once in fifty times or so. O
 `make test-all` runs these commands, two hundred times each.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys
@@ -40,7 +38,7 @@ ENDINGS = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The folder that all of them run in."""
-    place = tmp_path_factory.mktemp("ends")
+    place = tmp_path_factory.mktemp("ends") / "made"
     inputs.write_inputs(place)
     (place / "bad.csv").write_text((place / "counts.csv").read_text() + "q60,1,2\n")
     for kind in ("csv", "parquet", "jsonl", "arrow"):

@@ -1,9 +1,8 @@
 """No output replaces what the command reads: under whatever name, and whatever is forced."""
 
-from __future__ import annotations
-
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -70,37 +69,36 @@ def test_votes_by_any_name(name, option, kept, npy, folder):
 
 
 ASKS = ["--teachers", 3, "--classes", 2, "--max-queries", 2, "--no-record", *NOISE[:-1]]
+RUN = ["aggregate", "v.npy", "--format", "npy", *OTHER, *NOISE]
+# What stands on standard input and output, the line, and what is said of it.
 BEHIND = {
-    "votes that come in": ("v.npy", None, ["aggregate", "-", "-o", "v.npy", *OTHER, *NOISE]),
-    "votes, by number": (
-        None,
-        "v.npy",
-        ["aggregate", "v.npy", "-o", "/dev/fd/1", "--format", "npy", *OTHER, *NOISE],
+    "votes that come in": (
+        *("v.npy", os.devnull, ["aggregate", "-", "-o", "v.npy", *OTHER, *NOISE]),
+        b"v.npy is votes that have a record",
     ),
+    "votes, by number": (*(os.devnull, "v.npy", [*RUN, "-o", "/dev/fd/1"], b"is among the votes"),),
     # What is added behind its last line would damage it.
-    "record": (None, "v.npy.spent.json", ["spent", "v.npy"]),
+    "record": (
+        *(os.devnull, "v.npy.spent.json", ["spent", "v.npy"]),
+        b"standard output is the record of what was spent",
+    ),
     # An answer to its own answer would never end.
-    "queries": ("asks.jsonl", "asks.jsonl", ["session", *ASKS]),
-}
-SAID = {
-    "votes that come in": b"v.npy is votes that have a record",
-    "votes, by number": b"is among the votes",
-    "record": b"standard output is the record of what was spent",
-    "queries": b"standard output is the queries",
+    "queries": (
+        *("asks.jsonl", "asks.jsonl", ["session", *ASKS], b"standard output is the queries"),
+    ),
 }
 
 
 @pytest.mark.parametrize("what", BEHIND)
-def test_what_is_behind_a_descriptor(what, shell, pate, npy):
+def test_what_is_behind_a_descriptor(what, command, pate, npy):
     Path("asks.jsonl").write_text('{"counts": [3, 0]}\n{"counts"}\n')
-    made = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE[:-3], "--max-epsilon", 99)
-    assert made.exit_code == 0, made.stderr
+    pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE[:-3], "--max-epsilon", 99, code=0)
     before = contents()
-    read, written, words = BEHIND[what]
-    with Path(read or os.devnull).open("rb") as stdin, Path(written or os.devnull).open("ab") as to:
-        done = shell(*words, stdin=stdin, stdout=to)
+    read, written, words, said = BEHIND[what]
+    with Path(read).open("rb") as stdin, Path(written).open("ab") as to:
+        done = subprocess.run(command(*words), stdin=stdin, stdout=to, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert SAID[what] in done.stderr
+    assert said in done.stderr
     assert contents() == before
 
 
@@ -114,8 +112,7 @@ def test_a_part_of_the_votes(votes, output, kept, parts, folder):
 def test_no_other_output_replaces_what_pate_has_not_written(pate, kept, npy, folder, counts):
     """Whatever is forced: votes, ledgers and records that the command itself does not read."""
     pytest.importorskip("matplotlib")
-    made = pate("aggregate", "v.npy", "-o", "l.csv", *OTHER, "--ledger", "a.json", *NOISE[:-1])
-    assert made.exit_code == 0, made.stderr
+    pate("aggregate", "v.npy", "-o", "l.csv", *OTHER, "--ledger", "a.json", *NOISE[:-1], code=0)
     for suffix in ("html", "pdf", "json", "csv"):
         (folder / f"w.{suffix}").write_bytes(npy.read_bytes())
         (folder / f"a.{suffix}").write_bytes((folder / "a.json").read_bytes())

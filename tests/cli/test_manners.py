@@ -1,15 +1,12 @@
 """stdout is data, stderr is for people: pipes, progress, colours, help and completion."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 
 import pytest
 
-from pate_cli.cli.command import COMMANDS, build
-from pate_cli.verbs.keywords import with_options
+from pate_cli.cli.command import COMMANDS
 from pate_cli.votes import formats
 from slices import some
 
@@ -49,25 +46,12 @@ def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refus
     assert line.startswith("pate: votes.report.json exists already")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_tells_every_option(pate, name):
-    keywords = build(name).keywords
-    result = pate(name, "--help-all")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert "\x1b" not in result.stdout
-    squeezed = re.sub(r"\s+", "", result.stdout)
-    for keyword in keywords.values():
-        for text in (keyword.spelled, keyword.says.help):
-            assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name
-
-
 @pytest.mark.parametrize("environment", some([{"NO_COLOR": "1"}, {"TERM": "dumb"}], 2))
 @pytest.mark.parametrize("columns", some([40, 60, 80], 2))
 def test_help_is_as_wide_as_the_terminal(pate, columns, environment):
     for words in ((), *((name,) for name in COMMANDS)):
         for flag in ("-h", "--help-all") if words else ("-h",):
-            result = pate(*words, flag, env={"COLUMNS": str(columns), **environment})
-            assert result.exit_code == 0
+            result = pate(*words, flag, env={"COLUMNS": str(columns), **environment}, code=0)
             assert max(map(len, result.stdout.splitlines())) <= columns
             squeezed = re.sub(r"\s+", "", result.stdout)
             assert squeezed == re.sub(r"\s+", "", pate(*words, flag).stdout)
@@ -79,7 +63,7 @@ def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
     assert pate("aggregate", "missing.npy", "--delta", "x", "--help").stdout == short
     panels = re.findall(r"^(\S.*):$", short, re.MULTILINE)
     assert panels == [
-        *("Arguments", "Privacy", "Mechanism", "Votes", "Record of all runs", "Output"),
+        *("Arguments", "Privacy", "Mechanism", "Votes", "Record of all runs", "Output")
     ]
     assert "--max-queries" in short
     assert "--query-delta" not in short
@@ -89,52 +73,42 @@ def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
     squeezed = " ".join(short.split())
     assert f"pate aggregate --help-all shows {more} more." in squeezed
     assert "--help-all shows" not in whole
+    assert "\x1b" not in whole
     assert len(short.splitlines()) <= 70
     assert panels[0] == "Arguments"
     assert "For --mechanism lnmax:" in whole
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["x.npy", "--delta", "abc"], "--delta takes a number, got 'abc'"),
-        (["x.npy", "--max-queries", "1.5"], "--max-queries takes a whole number, got '1.5'"),
-        (["x.npy", "--max-queries", "0"], "--max-queries must be at least 1, got 0"),
-        (["x.npy", "--target-epsilon", "-1"], "--target-epsilon must be above 0, got -1.0"),
-        (
-            ["x.npy", "--bound", "no"],
-            "--bound must be one of auto, two-tail, conditional, got 'no'",
-        ),
-        (["x.npy", "--dry-rn"], "no option --dry-rn; did you mean --dry-run?"),
-        (
-            ["x.npy", "--targt-epsilon", "2"],
-            "no option --targt-epsilon; did you mean --target-epsilon?",
-        ),
-        (["x.npy", "--epsilon", "2"], "no option --epsilon; did you mean --target-epsilon?"),
-        (["x.npy", "--sigma-gnmax", "2"], "no option --sigma-gnmax; did you mean --sigma2?"),
-        (
-            ["x.npy", "--spend", "False"],
-            "--spend takes the name of a file; if you want none, give --no-record",
-        ),
-        (
-            ["x.npy", "--spend", "s", "--no-record"],
-            "--no-record and --spend contradict each other; give one of them",
-        ),
-        (
-            ["x.npy", "--ensemble", "s", "--no-record"],
-            "--no-record and --ensemble contradict each other; give one of them",
-        ),
-        (
-            ["v.npy", "--pool", "c.csv"],
-            "--pool is gone: add the votes of similar queries in one row before you aggregate",
-        ),
-        (["--delta", "1e-5"], "missing VOTES;"),
-        (["x.npy", "y.npy"], "unexpected extra argument (y.npy);"),
-    ],
-)
-def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):
+WRONG = {
+    "x.npy --delta abc": "--delta takes a number, got 'abc'",
+    "x.npy --max-queries 1.5": "--max-queries takes a whole number, got '1.5'",
+    "x.npy --max-queries 0": "--max-queries must be at least 1, got 0",
+    "x.npy --target-epsilon -1": "--target-epsilon must be above 0, got -1.0",
+    "x.npy --bound no": "--bound must be one of auto, two-tail, conditional, got 'no'",
+    "x.npy --dry-rn": "no option --dry-rn; did you mean --dry-run?",
+    "x.npy --targt-epsilon 2": "no option --targt-epsilon; did you mean --target-epsilon?",
+    "x.npy --epsilon 2": "no option --epsilon; did you mean --target-epsilon?",
+    "x.npy --sigma-gnmax 2": "no option --sigma-gnmax; did you mean --sigma2?",
+    "x.npy --spend False": ("--spend takes the name of a file; if you want none, give --no-record"),
+    "x.npy --spend s --no-record": (
+        "--no-record and --spend contradict each other; give one of them"
+    ),
+    "x.npy --ensemble s --no-record": (
+        "--no-record and --ensemble contradict each other; give one of them"
+    ),
+    "v.npy --pool c.csv": (
+        "--pool is gone: add the votes of similar queries in one row before you aggregate"
+    ),
+    "--delta 1e-5": "missing VOTES;",
+    "x.npy y.npy": "unexpected extra argument (y.npy);",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words):
+    line = WRONG[words]
     more = " pate aggregate --help tells more" if line[-1] in ";?" else ""
-    refused(pate("aggregate", *words), 2, f"{line}{more}")
+    refused(pate("aggregate", *words.split()), 2, f"{line}{more}")
 
 
 def test_a_wrong_command_is_one_line_too(pate, refused):

@@ -1,7 +1,5 @@
 """Votes for names that nobody listed: which were said is secret until one is released."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -73,8 +71,7 @@ def everything(folder):
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow"])
 def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, suffix):
     ours = ("--report", "report.json", "--ensemble", "birds")
-    done = pate("aggregate", ballots, *OPEN, *ours, "-o", f"labels.{suffix}")
-    assert done.exit_code == 0, done.stderr
+    done = pate("aggregate", ballots, *OPEN, *ours, "-o", f"labels.{suffix}", code=0)
     rows = meaning.rows_of(folder / f"labels.{suffix}")
     assert [row["label"] or None for row in rows] == WANTED
     report = json.loads((folder / "report.json").read_text())
@@ -82,7 +79,7 @@ def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, 
     assert "label_names" not in report
     assert (report["sound"], report["answers"]) == (True, QUERIES - 1)
     assert "classes" not in report["adjacency"]
-    assert pate("verify", "report.json", f"labels.{suffix}").exit_code == 0
+    pate("verify", "report.json", f"labels.{suffix}", code=0)
     told = everything(folder.parent / "here") + (done.stdout + done.stderr).encode()
     for path in folder.parent.rglob("*.spent.json"):
         told += path.read_bytes()
@@ -117,10 +114,10 @@ def test_one_vote_for_a_new_name_changes_nothing_but_the_time(
 
 def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, monkeypatch):
     line = ("aggregate", ballots, *OPEN, "--seed", 4, "--report", "r.json", "--force")
-    assert pate(*line, "-o", "one.csv").exit_code == 0
+    pate(*line, "-o", "one.csv", code=0)
     wanted = Path("one.csv").read_bytes()
     monkeypatch.setattr(fold, "_ENTRIES", TEACHERS // 2)
-    assert pate(*line, "-o", "two.csv", "--workers", 3).exit_code == 0
+    pate(*line, "-o", "two.csv", "--workers", 3, code=0)
     assert Path("two.csv").read_bytes() == wanted
     with monkeypatch.context() as broken:
         broken.setattr(publication, "_named", lambda *_: 1 / 0)
@@ -131,7 +128,6 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     assert not any(b"hush" in path.read_bytes() for path in kept)
     with monkeypatch.context() as idle:
         idle.setattr("pate_cli.run.labelling.DrawLabels.__call__", lambda *_: 1 / 0)
-        done = pate(*line, "-o", "three.csv", "--checkpoint", "kept")
-        assert done.exit_code == 0
+        done = pate(*line, "-o", "three.csv", "--checkpoint", "kept", code=0)
     assert "pate: this command continues the interrupted run in kept\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted

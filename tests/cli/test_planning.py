@@ -1,7 +1,5 @@
 """`pate plan` and `pate tune` from outside: what they print can be run and costs what it says."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal
@@ -59,8 +57,7 @@ def test_a_plan_is_public_and_gives_about_what_it_says(pate, run, votes):
 )
 def test_settings_cost_what_is_said_of_them(pate, run, votes, goal, release):
     words = (*goal, "--release", release, "--delta", "1e-4", "--min-agreement", 0.8)
-    done = pate("tune", votes, *words, *(ONE if release != "none" else ()))
-    assert done.exit_code == 0, done.stderr
+    done = pate("tune", votes, *words, *(ONE if release != "none" else ()), code=0)
     assert "pate: NOT RELEASABLE" in done.stderr
     found = json.loads(done.stdout)
     winner = found["winner"]
@@ -111,6 +108,5 @@ def test_the_picture_of_a_plan_has_its_place_before_the_plan_is_made(pate, tmp_p
 def test_tune_refuses_a_parameter_of_another_mechanism(pate):
     """The search once had nothing to begin with."""
     words = ("--synthetic", "teachers=50,classes=3,queries=40", "--target-epsilon", 2)
-    done = pate("tune", *words, "--mechanism", "gnmax", "--threshold", 40)
-    assert done.exit_code == 2
+    done = pate("tune", *words, "--mechanism", "gnmax", "--threshold", 40, code=2)
     assert "--threshold cannot be used with --mechanism gnmax, which takes --sigma2" in done.stderr

@@ -1,7 +1,5 @@
 """`explain`, `verify` and `spent`: what a report says, as text, page, picture, entry and curve."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -23,8 +21,7 @@ VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 @pytest.fixture
 def released(pate, votes):
     """r.json, the report of l.csv."""
-    done = pate("aggregate", votes, *NOISE, "-o", "l.csv", "--report", "r.json")
-    assert done.exit_code == 0, done.stderr
+    pate("aggregate", votes, *NOISE, "-o", "l.csv", "--report", "r.json", code=0)
     return json.loads(Path("r.json").read_text())
 
 
@@ -41,7 +38,7 @@ def test_a_forged_report_has_nothing_to_sign(pate, released):
         "Nothing is promised\n  This report does not hold; these checks failed: "
     )
     for words in (("-q",), ("--html", "page.html"), ("--json",)):
-        assert pate("explain", "r.json", *words).exit_code == 10
+        pate("explain", "r.json", *words, code=10)
     # Neither a curve nor an entry leaves from a false report.
     for option in ("--export-rdp", "--registry"):
         told = pate("explain", "r.json", option, "out.json")
@@ -53,7 +50,7 @@ def test_a_forged_report_has_nothing_to_sign(pate, released):
 
 def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes):
     words = (*TARGET, 60, "-o", "t.csv", "--report", "t.json")
-    assert pate("aggregate", votes, *words).exit_code == 0
+    pate("aggregate", votes, *words, code=0)
     left = [
         "whether runs are missing, when runs began, and what earlier runs did",
         "settings that the labels carry",
@@ -74,8 +71,7 @@ def test_answers_are_quiet_on_request(pate, released):
         for words in ((*more, "-q"), ("--quiet", "--json"), ("--quiet", "--table")):
             done = pate(verb, "r.json", *words)
             assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
-        done = pate(verb, "r.json", "--json", "--table")
-        assert done.exit_code == 2
+        done = pate(verb, "r.json", "--json", "--table", code=2)
         assert "--json and --table contradict each other" in done.stderr
     done = pate("explain", "l.csv", "-q")
     assert (done.exit_code, done.stdout) == (3, "")
@@ -88,30 +84,26 @@ def test_answers_are_quiet_on_request(pate, released):
 
 def test_a_report_without_a_guarantee_is_honest(pate, votes):
     """Its numbers are true, so `explain` succeeds, although nothing is promised."""
-    assert pate("aggregate", votes, *NOISE, "--report", "s.json", "--seed", 1).exit_code == 0
+    pate("aggregate", votes, *NOISE, "--report", "s.json", "--seed", 1, code=0)
     told = pate("explain", "s.json")
     assert (told.exit_code, told.stderr) == (0, "")
     assert told.stdout.startswith("Nothing is promised\n")
-    assert pate("verify", "s.json", "-q").exit_code == 10
+    pate("verify", "s.json", "-q", code=10)
 
 
 @pytest.mark.usefixtures("released")
 def test_labels_before_the_report_get_a_hint(pate):
-    told = pate("verify", "l.csv", "r.json")
-    assert told.exit_code == 3
+    told = pate("verify", "l.csv", "r.json", code=3)
     assert "l.csv is not a report" in told.stderr
     assert "give the report first, and then the labels" in told.stderr
     for words in (("l.csv", "l.csv"), ("l.csv", "nowhere.json"), ("l.csv",)):
-        told = pate("verify", *words)
-        assert told.exit_code == 3
+        told = pate("verify", *words, code=3)
         assert "report first" not in told.stderr
 
 
 def test_a_page_is_written_instead_and_not_over_what_is_there(pate, released):
     Path("page.html").write_text("<!doctype html>mine")
-    told = pate("explain", "r.json", "--html", "page.html")
-    assert told.exit_code == 6
-    assert "page.html" in told.stderr
+    assert "page.html" in pate("explain", "r.json", "--html", "page.html", code=6).stderr
     assert Path("page.html").read_text() == "<!doctype html>mine"
     told = pate("explain", "r.json", "--html", "page.html", "--force")
     assert (told.exit_code, told.stdout, told.stderr) == (0, "", "")
@@ -129,13 +121,12 @@ def test_an_entry_of_the_register_names_what_is_blank(pate, released):
     assert told.stderr.startswith(said)
     entry = json.loads(Path("entry.yaml").read_text())
     assert entry["deployment"]["basic"]["name"] == "Labels of May"
-    assert pate("explain", "r.json", *given).exit_code == 6
-    assert pate("explain", "r.json", *given, "--force").exit_code == 0
+    pate("explain", "r.json", *given, code=6)
+    pate("explain", "r.json", *given, "--force", code=0)
     assert pate("explain", "r.json", *given[2:]).stdout.startswith("Labels of May\n\nWhat is")
     # A pipe is read once for all that is written.
     words = ("--html", "page.html", "--export-rdp", "curve.json", *given, "--force")
-    told = pate("explain", "-", *words, input=Path("r.json").read_text())
-    assert told.exit_code == 0, told.stderr
+    told = pate("explain", "-", *words, input=Path("r.json").read_text(), code=0)
 
 
 @pytest.fixture
@@ -147,7 +138,7 @@ def few_orders(monkeypatch):
 def test_what_a_curve_alone_does_not_show_is_said(pate, votes):
     """Gaussian differential privacy of one query is sharper than any order."""
     given = ("--mechanism", "gnmax", "--sigma2", 20, "--max-queries", 1)
-    assert pate("aggregate", votes, *given, "--report", "r.json").exit_code == 0
+    pate("aggregate", votes, *given, "--report", "r.json", code=0)
     report = json.loads(Path("r.json").read_text())
     assert report["data_independent"]["method"] == "gaussian-dp"
     done = pate("explain", "r.json", "--export-rdp", "curve.json")
@@ -161,21 +152,18 @@ def test_what_a_curve_alone_does_not_show_is_said(pate, votes):
 def test_reports_are_held_against_a_record(pate, votes):
     words = ("aggregate", votes, "--max-queries", 20, "--force")
     for number, more in enumerate(((), ("--mechanism", "gnmax", "--budget", 9), ("--no-record",))):
-        assert pate(*words, *more, "--report", f"{number}.json").exit_code == 0
+        pate(*words, *more, "--report", f"{number}.json", code=0)
     record = f"{votes}.spent.json"
-    done = pate("spent", record, "--verify", "0.json", "--verify", "1.json")
-    assert done.exit_code == 0
+    done = pate("spent", record, "--verify", "0.json", "--verify", "1.json", code=0)
     assert [one["outcome"] for one in json.loads(done.stdout)["reports"]] == ["ok", "ok"]
     forged = json.loads(Path("1.json").read_text())
     Path("1.json").write_text(json.dumps(forged | {"answers": forged["answers"] - 1}))
     said = (("2.json", "the record does not have this run"), ("1.json", "answers is "))
     for name, text in said:
-        done = pate("spent", record, "--verify", name)
-        assert done.exit_code == 10
+        done = pate("spent", record, "--verify", name, code=10)
         assert text in done.stderr
-    assert pate("release", record, "--report", "all.json").exit_code == 0
-    done = pate("spent", record, "--verify", "all.json")
-    assert done.exit_code == 0
+    pate("release", record, "--report", "all.json", code=0)
+    done = pate("spent", record, "--verify", "all.json", code=0)
     assert "a total of 2 runs, all in the record" in done.stdout
 
 
@@ -187,8 +175,8 @@ def test_a_picture_changes_nothing_else_and_is_its_owners_alone(pate, refused, v
     assert pictured.stdout == plain.stdout
     said = "a.png exists already; use --force to replace it"
     refused(pate(*words, "--plot", "a.png"), 6, said)
-    assert pate(*words, "--plot", "a.png", "--force").exit_code == 0
-    assert pate(*words, "--plot", "a.svg").exit_code == 0
+    pate(*words, "--plot", "a.png", "--force", code=0)
+    pate(*words, "--plot", "a.svg", code=0)
     for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
         assert (folder / name).read_bytes().startswith(start)

@@ -1,11 +1,8 @@
 """`pate session`: JSON lines in and out, in this process and in processes of their own."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -35,19 +32,17 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
     assert done.stderr.splitlines()[-1] == last
     report = json.loads((folder / "report.json").read_text())
     assert (report["epsilon"], report["queries"]) == (0.9938, 75)
-    assert pate("verify", "report.json").exit_code == 0
+    pate("verify", "report.json", code=0)
     assert "asked one by one" in pate("explain", "report.json").stdout
-    bill = pate("spent", "r.json", "--verify", "report.json", "--table")
-    assert bill.exit_code == 0
+    bill = pate("spent", "r.json", "--verify", "report.json", "--table", code=0)
     assert "gnmax (session)" in bill.stdout
-    assert pate(*SETTINGS, input="").exit_code == 0
-    assert pate(*SETTINGS, input=line()).exit_code == 5
-    assert pate("release", "r.json", "--report", "-").exit_code == 0
+    pate(*SETTINGS, input="", code=0)
+    pate(*SETTINGS, input=line(), code=5)
+    pate("release", "r.json", "--report", "-", code=0)
 
 
 def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
-    done = pate(*SETTINGS, input=b" " * (17 << 20))
-    assert done.exit_code == 3
+    done = pate(*SETTINGS, input=b" " * (17 << 20), code=3)
     told = "pate: line 1 is longer than 16 MB; write one query per line"
     assert done.stderr.splitlines()[-1] == told
 
@@ -74,8 +69,7 @@ def test_a_line_without_an_end_is_refused_before_it_takes_long(pate):
 )
 def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate, text, message):
     source = line("a").encode() + text.encode("latin-1") + b"\n" + line("c").encode()
-    done = pate(*SETTINGS, input=source)
-    assert done.exit_code == 0
+    done = pate(*SETTINGS, input=source, code=0)
     first, second, third = answers(done.stdout)
     assert (first["id"], third["id"]) == ("a", "c")
     assert second.pop("error").startswith(message)
@@ -100,8 +94,7 @@ def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more
     assert [each["id"] for each in answers(done.stdout)] == ["a"]
     assert done.stderr.splitlines()[-1].startswith(f"pate: line 2: {message}")
     assert SpendRecord.read("r.json").runs[0].settings.queries == 1
-    done = pate(*SETTINGS, input=source)
-    assert done.exit_code == 0
+    done = pate(*SETTINGS, input=source, code=0)
     told = answers(done.stdout)[1]
     assert told["error"].startswith(f"line 2: {message}")
     assert told == {"id": more["id"], "error": told["error"]}
@@ -134,12 +127,7 @@ def test_an_interruption_says_what_was_kept(here_and_there):
 
 
 @pytest.fixture
-def here_and_there():
+def here_and_there(command):
     """Start `pate` with pipes to all of it."""
-
-    def start(*words):
-        command = [sys.executable, "-m", "pate_cli", *map(str, words)]
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen(command, **pipes)
-
-    return start
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return lambda *words: subprocess.Popen(command(*words), **pipes)

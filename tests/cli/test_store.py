@@ -1,7 +1,5 @@
 """Votes read from an object store and labels written to it, by this process and by others."""
 
-from __future__ import annotations
-
 import json
 import re
 import secrets
@@ -59,11 +57,9 @@ def test_a_store_gives_and_takes_what_a_disk_does(votes, workers, cap, store, pa
     monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
     monkeypatch.setattr(fold, "_WORTH", 0)
     words = ["--workers", workers, "--max-answers", cap, *NOISE]
-    here = pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *words)
-    assert here.exit_code == 0, here.stderr
+    pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *words, code=0)
     to = ["-o", address("labels.parquet"), "--report", address("report.json")]
-    there = pate("aggregate", address(votes), *to, *words)
-    assert there.exit_code == 0, there.stderr
+    there = pate("aggregate", address(votes), *to, *words, code=0)
     assert f"labels in s3://{bucket}/labels.parquet" in there.stderr
     for name, local in (("labels.parquet", "here.parquet"), ("report.json", "here.json")):
         with client.open_input_file(f"{bucket}/{name}") as file:
@@ -79,8 +75,7 @@ def test_a_store_gives_and_takes_what_a_disk_does(votes, workers, cap, store, pa
 def test_a_store_that_is_not_there_is_one_line(store, pate):
     address, *_ = store
     gone = address("votes").partition("?")[0] + "?endpoint_override=127.0.0.1%3A9&scheme=http"
-    done = pate("aggregate", gone, "-o", "labels.csv", "--report", "report.json", *NOISE)
-    assert done.exit_code == 3
+    done = pate("aggregate", gone, "-o", "labels.csv", "--report", "report.json", *NOISE, code=3)
     assert done.stderr.count("\n") == 1
     assert "cannot be reached" in done.stderr
     assert "sesame" not in done.stderr
@@ -104,8 +99,7 @@ def test_votes_on_a_store_are_never_replaced(votes, labels, store, pate):
     before = sizes()
     keys = listed(address)
     words = ["-o", address(labels), "--report", address("new/r.json"), "--force", *NOISE]
-    done = pate("aggregate", address(votes), *words)
-    assert done.exit_code == 2, done.stderr
+    done = pate("aggregate", address(votes), *words, code=2)
     assert "is not recognised as an earlier output of this kind, so not even --force" in done.stderr
     assert "sesame" not in done.stderr
     assert sizes() == before
@@ -129,15 +123,12 @@ def test_a_report_on_a_store_is_explained_and_verified(store, pate):
         file.write(Path("guesses.npy").read_bytes())
     words = ["--workers", 1, *NOISE[:-2], "--max-epsilon", 1000]
     words += ["--prior", guesses, "--prior-weight", 2]
-    done = pate("aggregate", parts, "-o", labels, "--report", report, *words)
-    assert done.exit_code == 0, done.stderr
-    told = pate("explain", report)
-    assert told.exit_code == 0, told.stderr
+    pate("aggregate", parts, "-o", labels, "--report", report, *words, code=0)
+    told = pate("explain", report, code=0)
     with client.open_input_file(f"{bucket}/r.json") as file:
         assert json.loads(file.read())["labels"]["sha256"] in told.stdout
     checked = ["--without-dp-accounting", "--table"]
-    found = pate("verify", report, labels, "--prior", guesses, *checked)
-    assert found.exit_code == 0, found.stdout
+    found = pate("verify", report, labels, "--prior", guesses, *checked, code=0)
     for line in (
         "ok: labels: SHA-256 ",
         "ok: rows and answers of the labels: ",

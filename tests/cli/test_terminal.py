@@ -1,7 +1,5 @@
 """What a person at a terminal sees: summaries, tables and progress, whole at every width."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -53,8 +51,7 @@ def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
     monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: True)
     words = ("--threshold", 32, "--sigma1", 24, "--sigma2", 6.4, "--bound", "two-tail")
     words += ("--target-epsilon", 2, "--max-queries", 60, "--min-pass", 0)
-    result = pate("aggregate", votes, *words)
-    assert result.exit_code == 8
+    result = pate("aggregate", votes, *words, code=8)
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
     assert (
@@ -184,8 +181,7 @@ def test_off_a_terminal_nothing_follows_from_how_many_there_are(pate, tmp_path):
     for strays in ([], ["Cat"] * 8, ["Cat"] * 20):
         votes = ballots(tmp_path / "v.parquet", *strays)
         words = ("--max-queries", 5, "--force", "-o", "l.npy", "--report", "r.json", "--seed", 3)
-        done = pate("aggregate", votes, *SMALL, *words, "--accept-unmatched")
-        assert done.exit_code == 0, done.stderr
+        done = pate("aggregate", votes, *SMALL, *words, "--accept-unmatched", code=0)
         report = json.loads(Path("r.json").read_text()) | {"time": None, "labels": None}
         seen.append((done.stdout, done.stderr, report))
     assert seen[0] == seen[1] == seen[2]

@@ -1,10 +1,8 @@
 """The calls in Python that are frozen, by what they show.
 
-A call is a function of the folder of inputs and of an empty one, and gives what `seen` makes of it:
-numbers by meaning, and the hash of labels.
+A call is a function of the folder of inputs and of an empty one, and gives numbers by meaning, and
+the hash of labels.
 """
-
-from __future__ import annotations
 
 import json
 from functools import partial
@@ -33,11 +31,6 @@ def call(title, **given):
         return function
 
     return keep
-
-
-def seen(name, place, folder):
-    """What a call gives, by meaning."""
-    return CALLS[name](place, folder)
 
 
 def run(votes, **asked):

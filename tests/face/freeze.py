@@ -1,60 +1,45 @@
-"""Writes `frozen.json`: what every command line and every call gives, from the tool as it is.
+"""Adds to `frozen.json` what new command lines and calls give.
 
     PYTHONPATH=tests:tests/support python tests/face/freeze.py
 
-Run it where a new line or call was added. A number that changes in it is a fault, or the sentence
-of the commit says why it is none.
+What is frozen already stays; a case whose line is removed from the file is new. A number that
+changes is a fault, or the sentence of the commit says why it is none.
 """
-
-from __future__ import annotations
 
 import itertools
 import json
-import sys
 import tempfile
 from pathlib import Path
 
-from face import calls, inputs, lines, runner, test_wrong_input, wrong
+from face import calls, inputs, lines, runner, wrong
 
 FROZEN = Path(__file__).with_name("frozen.json")
 
 
-def freeze(names=()):
-    kept = json.loads(FROZEN.read_text()) if names else {}
-    with tempfile.TemporaryDirectory() as made:
-        place = Path(made, "inputs")
-        place.mkdir()
-        inputs.write_inputs(place)
-        face = runner.Face(place)
-        folders = (Path(made, str(number)) for number in itertools.count())
+def freeze(place, known):
+    """All cases by kind and name; those that are not known are run in folders of this place."""
+    folders = (place / str(number) for number in itertools.count())
+    given = next(folders)
+    inputs.write_inputs(given)
 
-        def line(name):
-            folder = face.folder(next(folders), " ".join(lines.lines_of(name)))
-            return [face.line(folder, each) for each in lines.lines_of(name)]
+    def line(name):
+        return runner.case(next(folders), given, lines.lines_of(name))
 
-        def called(name):
-            return calls.seen(name, place, face.folder(next(folders), ""))
+    def call(name):
+        return calls.CALLS[name](given, runner.with_inputs(next(folders), given, ""))
 
-        def refused(name):
-            folder = next(folders)
-            folder.mkdir()
-            return test_wrong_input.refused(face, wrong.WRONG[name], folder)[0].code
+    def refused(name):
+        return runner.refused(next(folders), given, wrong.WRONG[name])[0].exit_code
 
-        for kind, cases, made_of in (
-            ("lines", lines.LINES, line),
-            ("calls", calls.CALLS, called),
-            ("wrong", wrong.WRONG, refused),
-        ):
-            found = kept.get(kind, {})
-            kept[kind] = {
-                name: found[name] if names and name not in names else made_of(name)
-                for name in cases
-            }
-        face.close()
-    FROZEN.write_text(_text(kept))
+    kinds = {"lines": (lines.LINES, line), "calls": (calls.CALLS, call)}
+    kinds["wrong"] = (wrong.WRONG, refused)
+    return {
+        kind: {name: known[kind][name] if name in known[kind] else of(name) for name in cases}
+        for kind, (cases, of) in kinds.items()
+    }
 
 
-def _text(kept):
+def text(kept):
     """A case a line, so that a change is seen where it is."""
     parts = []
     for kind, cases in kept.items():
@@ -64,4 +49,6 @@ def _text(kept):
 
 
 if __name__ == "__main__":
-    freeze(sys.argv[1:])
+    with tempfile.TemporaryDirectory() as made:
+        found = freeze(Path(made), json.loads(FROZEN.read_text()))
+    FROZEN.write_text(text(found))

@@ -4,8 +4,6 @@ A hundred teachers vote on sixty queries with four classes. All numbers follow f
 of numpy (`RandomState`), so that they are the same for good.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -86,17 +84,17 @@ def sparse_table():
 
 
 def write_inputs(folder: Path) -> None:
-    """All of them, by the names that command lines use."""
+    """All of them in a new folder, by the names that command lines use."""
+    folder.mkdir()
     teachers = [f"teacher_{j}" for j in range(TEACHERS)]
     words = np.array(NAMES)[SAID]
     wide, said, long, sparse = table(), table(teachers, SAID), long_table(), sparse_table()
     lists = pa.table({"query_id": IDS, "votes": COUNTS.tolist()})
     arrays = {
         "counts": COUNTS, "teachers": SAID, "by_teacher": SAID.T, "gaps": GAPS, "scores": SCORES,
-        "scores_by_teacher": SCORES.transpose(1, 0, 2), "yes": YES, "words": words,
+        "scores_by_teacher": SCORES.transpose(1, 0, 2), "yes": YES,
         "yes_by_teacher": YES.transpose(1, 0, 2), "yes_counts": YES.sum(axis=1), "prior": GUESSES,
-        "prior_shares": STUDENT, "student": STUDENT, "truth": TRUTH,
-        "student_yes": np.where(YES.mean(axis=1) > 0.5, 0.9, 0.2),
+        "prior_shares": STUDENT, "student": STUDENT,
         "clear": CLEAR,
         "two": np.stack([COUNTS[:, 0], TEACHERS - COUNTS[:, 0]], axis=1),
     }  # fmt: skip
@@ -139,7 +137,6 @@ def write_inputs(folder: Path) -> None:
     )
     pcsv.write_csv(pa.table({"group": WHO, "weight": WEIGHTS}), folder / "groups.csv")
     pcsv.write_csv(pa.table({"query_id": [*IDS[::-1], "q99"]}), folder / "asked.csv")
-    pcsv.write_csv(table(NAMES, STUDENT), folder / "student.csv")
     (folder / "other.json").write_text(
         json.dumps(
             {"adjacency": "replace-one", "orders": [2.0, 8.0, 32.0], "rdp": [0.01, 0.04, 0.2]}

@@ -4,8 +4,6 @@ A case is one line or several in the same folder. What is random has a seed. Of 
 `# fresh` only what does not depend on chance is kept.
 """
 
-from __future__ import annotations
-
 OF_100 = "--teachers 100"
 YES = "yes.npy --layout multilabel --teachers 100"
 SEEDED = "--no-record --seed 5"

@@ -4,8 +4,6 @@ Frozen is what a number means. A field that is renamed, or moves, is renamed her
 changes is a fault.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
@@ -74,7 +72,6 @@ _QUOTE = {
     **_WORST,
     "target": "target.epsilon",
     "epsilon of a refusal": "target.refusal_epsilon",
-    "needs a test": "needs_test",
     "groups": "groups.*.epsilon",
 }
 _COST = {
@@ -108,7 +105,6 @@ _SPENT = {
     "sum": "sum_epsilon",
     "budget": "budget",
     "kinds": "runs.*.kind",
-    "outcomes": "runs.*.outcome",
     "epsilons": "runs.*.epsilon",
     "deltas": "runs.*.delta",
     "answers": "runs.*.answers",
@@ -137,8 +133,6 @@ def numbers(kind, document):
     """Those of a JSON document of this kind, by meaning; what it does not state is left out."""
     if kind == "report":
         document = document | _of_rounds(document)
-    elif kind == "quote" and document.get("target") is not None:
-        document = document | {"needs_test": "test_orders" in document["target"]}
     found = {meaning: _at(document, path) for meaning, path in FIELDS[kind].items()}
     return {meaning: _plain(value) for meaning, value in found.items() if value is not None}
 

@@ -1,103 +1,80 @@
 """Runs a command line in a folder of its own, and keeps what it gave by meaning."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
 import shutil
 import stat
-import subprocess
-import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from face import meaning
+import pytest
+from typer.testing import CliRunner
 
-_CHANCE = ("sha256", "answers", "outcomes", "passed", "label", "sanitized")
+from face import meaning
+from pate_cli.cli.app import app
+
+_CHANCE = ("sha256", "answers", "passed", "label", "sanitized")
 """What depends on noise."""
 
 
-@dataclass
-class Ran:
-    """A command that has run: its exit code, and what it said."""
+def run(folder, *words, stdin=os.devnull):
+    """Run `pate` with these words in a folder: exit_code, stdout and stderr of the result."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("XDG_STATE_HOME", str(Path(folder, ".state")))
+        words, given = [str(word) for word in words], Path(stdin).read_bytes()
+        return CliRunner().invoke(app, words, prog_name="pate", input=given)
 
-    code: int
-    stdout: bytes
-    stderr: str
+
+def with_inputs(place, inputs, text):
+    """The place, a new folder with those of the inputs in it that are named in `text`."""
+    place.mkdir()
+    for path in inputs.iterdir():
+        if path.name not in text:
+            continue
+        if path.is_dir():
+            shutil.copytree(path, place / path.name, copy_function=os.link)
+        else:
+            os.link(path, place / path.name)
+    return place
 
 
-@dataclass
-class Face:
-    """`pate` as a shell knows it."""
+def case(place, inputs, lines):
+    """What each of these lines gives, run one after the other in a new folder with their inputs."""
+    folder = with_inputs(place, inputs, " ".join(lines))
+    return [line(folder, each) for each in lines]
 
-    inputs: Path
-    _process: subprocess.Popen = field(init=False, repr=False)
 
-    def __post_init__(self):
-        theirs, self._asking = os.pipe()
-        self._answered, ours = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("server.py")), str(theirs), str(ours)],
-            pass_fds=(theirs, ours),
-            stdin=subprocess.DEVNULL,
-        )
-        os.close(theirs)
-        os.close(ours)
-        self._ask, self._answer = os.fdopen(self._asking, "w"), os.fdopen(self._answered)
-        self._request(self.inputs, ["aggregate", "counts.npy", "--no-record", "--dry-run"])
+def refused(place, inputs, asked):
+    """Run wrong input in a new folder, and say what it left behind."""
+    folder = with_inputs(place, inputs, asked.line)
+    for name, content in asked.files.items():
+        (folder / name).write_bytes(content)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    ran = run(folder, *asked.line.split())
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return ran, [path.name for path in after if before.get(path) != after[path]]
 
-    def close(self):
-        self._ask.close()
-        self._process.wait(60)
-        self._answer.close()
 
-    def run(self, folder, *words, stdin=os.devnull, stdout=None):
-        """Run `pate` with these words in a folder."""
-        said, complained = Path(stdout or Path(folder, ".said")), Path(folder, ".complained")
-        self._request(folder, words, stdin, said, complained)
-        code = int(self._answer.readline())
-        return Ran(code, said.read_bytes(), complained.read_text())
-
-    def _request(self, folder, words, stdin=os.devnull, stdout=os.devnull, stderr=os.devnull):
-        asked = {
-            "words": [str(word) for word in words],
-            "folder": str(folder),
-            "streams": [str(stdin), str(stdout), str(stderr)],
-            "environment": {"XDG_STATE_HOME": str(Path(folder, ".state"))},
-        }
-        self._ask.write(json.dumps(asked) + "\n")
-        self._ask.flush()
-
-    def folder(self, place, text):
-        """A folder with those inputs in it that are named in `text`."""
-        place.mkdir(exist_ok=True)
-        for path in self.inputs.iterdir():
-            if path.name not in text:
-                continue
-            if path.is_dir():
-                shutil.copytree(path, place / path.name, copy_function=os.link)
-            else:
-                os.link(path, place / path.name)
-        return place
-
-    def line(self, folder, line):
-        """Run a line as a shell would, and say what it gave."""
-        line, _, fresh = line.partition("#")
-        words, stdin, stdout = shlex.split(line), os.devnull, None
-        while len(words) > 1 and words[-2] in ("<", ">"):
-            *words, mark, place = words
-            if mark == "<":
-                stdin = Path(folder, place)
-            else:
-                stdout = Path(folder, place)
-        before = _stamps(folder)
-        ran = self.run(folder, *words, stdin=stdin, stdout=stdout)
-        found = {"exit code": ran.code, **_written(folder, before)}
-        said = None if stdout else _said(words, ran)
-        if said is not None:
-            found["stdout"] = said
-        return _certain(found) if fresh else found
+def line(folder, line):
+    """Run a line as a shell would, and say what it gave."""
+    line, _, fresh = line.partition("#")
+    words, stdin, stdout = shlex.split(line), os.devnull, None
+    while len(words) > 1 and words[-2] in ("<", ">"):
+        *words, mark, place = words
+        if mark == "<":
+            stdin = Path(folder, place)
+        else:
+            stdout = Path(folder, place)
+    before = _stamps(folder)
+    ran = run(folder, *words, stdin=stdin)
+    if stdout:
+        stdout.write_bytes(ran.stdout_bytes)
+    found = {"exit code": ran.exit_code, **_written(folder, before)}
+    said = None if stdout else _said(words, ran.stdout)
+    if said is not None:
+        found["stdout"] = said
+    return _certain(found) if fresh else found
 
 
 def _stamps(folder):
@@ -125,17 +102,16 @@ def _written(folder, before):
     return found
 
 
-def _said(words, ran):
+def _said(words, stdout):
     verb = words[0]
-    labels = "-o" in words and words[words.index("-o") + 1] == "-"
-    if not ran.stdout or verb == "verify" or labels:
+    if not stdout or verb == "verify":
         return None
     if verb == "session":
-        return [meaning.numbers("answer", json.loads(line)) for line in ran.stdout.splitlines()]
+        return [meaning.numbers("answer", json.loads(line)) for line in stdout.splitlines()]
     if verb == "explain":
-        return {"told": meaning.told(ran.stdout.decode())}
+        return {"told": meaning.told(stdout)}
     kinds = {"aggregate": "quote" if "--dry-run" in words else "report", "release": "report"}
-    return meaning.numbers(kinds.get(verb, verb), json.loads(ran.stdout))
+    return meaning.numbers(kinds.get(verb, verb), json.loads(stdout))
 
 
 def _certain(found):

@@ -1,14 +1,12 @@
 """What people meet stays as it is: exit codes, labels, and the numbers of every output."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
 
 import pytest
 
-from face import calls, lines
+from face import calls, lines, runner, wrong
 
 _DIGITS = 1e-7
 """Relative: far below the fifth digit, and above what another processor rounds differently."""
@@ -39,30 +37,48 @@ def _listed(kept, found):
 
 
 @pytest.mark.parametrize("name", lines.LINES)
-def test_a_command_line_gives_what_it_gave(name, face, frozen, tmp_path):
-    asked = lines.lines_of(name)
-    folder = face.folder(tmp_path / "here", " ".join(asked))
-    found = [face.line(folder, line) for line in asked]
+def test_a_command_line_gives_what_it_gave(name, shown, frozen, tmp_path):
+    found = runner.case(tmp_path / "here", shown, lines.lines_of(name))
     assert _listed(frozen["lines"][name], found) == ""
 
 
 @pytest.mark.parametrize("name", calls.CALLS)
 def test_a_call_gives_what_it_gave(name, shown, frozen, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert _listed(frozen["calls"][name], calls.seen(name, shown, tmp_path)) == ""
+    assert _listed(frozen["calls"][name], calls.CALLS[name](shown, tmp_path)) == ""
+
+
+@pytest.mark.parametrize("name", wrong.WRONG)
+def test_wrong_input_is_refused_by_name(name, shown, frozen, tmp_path):
+    """In one line that names the file, the row and a way out."""
+    asked = wrong.WRONG[name]
+    ran, left = runner.refused(tmp_path / "here", shown, asked)
+    assert ran.exit_code == frozen["wrong"][name]
+    assert ran.exit_code not in (0, 1)
+    line = ran.stderr.splitlines()[-1]
+    assert line.startswith("pate: ")
+    missing = [word for word in asked.says.split(" … ") if word not in line]
+    assert not missing, line
+    assert ran.stdout == ""
+    assert left == []
 
 
 def test_all_is_frozen_and_no_more(frozen):
     assert list(frozen["lines"]) == list(lines.LINES)
     assert list(frozen["calls"]) == list(calls.CALLS)
+    assert list(frozen["wrong"]) == list(wrong.WRONG)
     assert sum(len(lines.lines_of(name)) for name in lines.LINES) >= 120
     assert len(calls.CALLS) >= 40
+    assert len(wrong.WRONG) >= 40
 
 
 def test_the_suite_knows_the_face_alone():
-    """Nothing below `pate_cli` is imported, so no room that is rebuilt breaks a test here."""
+    """But for the application nothing below `pate_cli` is imported, so that no room that is
+    rebuilt breaks a test here."""
     here = Path(__file__).parent
-    below = re.compile(r"^\s*(from|import) pate_cli\.|^\s*from pate_cli import", re.MULTILINE)
+    below = re.compile(
+        r"^\s*(from|import) pate_cli(?!\.cli\.app)[.]|^\s*from pate_cli import", re.M
+    )
     assert [path.name for path in here.glob("*.py") if below.search(path.read_text())] == []
 
 

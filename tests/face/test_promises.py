@@ -1,7 +1,5 @@
 """What a report promises, seen from a shell: an honest one verifies, and no other does unsaid."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -25,14 +23,14 @@ def write(here, name, report):
 
 def test_all_that_can_be_checked_is_checked_where_all_is_given(here):
     """Labels that carry their settings, and the record: then nothing is left even with --strict."""
-    assert here(f"{RUN} --max-queries 20 --spend s.json -o l.parquet --report r.json").code == 0
-    assert here(f"{VERIFY} r.json l.parquet --spend s.json --strict").code == 0
+    here(f"{RUN} --max-queries 20 --spend s.json -o l.parquet --report r.json", code=0)
+    here(f"{VERIFY} r.json l.parquet --spend s.json --strict", code=0)
 
 
 def _two_runs(here):
     for turn, rows in enumerate((20, 30)):
         line = f"{RUN} --max-queries {rows} --spend s.json -o l{turn}.csv --report r{turn}.json"
-        assert here(line).code == 0
+        here(line, code=0)
     return json.loads((here.folder / "r1.json").read_text())
 
 
@@ -43,10 +41,9 @@ def test_runs_are_not_cut_away_by_a_report_that_names_no_run_of_its_own(here):
         del report[own]
     report["spent"]["runs"] = report["spent"]["runs"][1:]
     write(here, "f.json", consistent(report))
-    assert here(f"{VERIFY} f.json").code == 0
-    ran = here(f"{VERIFY} f.json --spend s.json --table")
-    assert ran.code == 10
-    assert "the report leaves out run" in ran.stdout.decode()
+    here(f"{VERIFY} f.json", code=0)
+    ran = here(f"{VERIFY} f.json --spend s.json --table", code=10)
+    assert "the report leaves out run" in ran.stdout
 
 
 @pytest.mark.parametrize("other", [{"answers": 1}, {"answers": None, "outcome": "pending"}])
@@ -58,10 +55,10 @@ def test_answers_of_an_earlier_session_are_those_of_the_record(here, other):
 
     def ask(some):
         (here.folder / "some.jsonl").write_text("".join(some))
-        assert here(line, stdin=here.folder / "some.jsonl").code == 0
+        here(line, stdin=here.folder / "some.jsonl", code=0)
 
     ask(asks[:3])
-    assert here(f"{RUN} --spend s.json -o l.csv --report r.json").code == 0
+    here(f"{RUN} --spend s.json -o l.csv --report r.json", code=0)
     report = read(here, "r.json")
     session = report["spent"]["runs"][0]
     assert session["answers"] == 3  # so far from the threshold that chance has no say
@@ -69,30 +66,30 @@ def test_answers_of_an_earlier_session_are_those_of_the_record(here, other):
     if session["answers"] is None:
         del session["answers"]
     write(here, "f.json", report)
-    assert here(f"{VERIFY} r.json l.csv --spend s.json").code == 0
-    assert here(f"{VERIFY} f.json l.csv --spend s.json").code == 10
+    here(f"{VERIFY} r.json l.csv --spend s.json", code=0)
+    here(f"{VERIFY} f.json l.csv --spend s.json", code=10)
     ask(asks[3:5])
-    assert here(f"{VERIFY} r.json l.csv --spend s.json").code == 0
-    assert here(f"{VERIFY} f.json l.csv --spend s.json").code == 10
+    here(f"{VERIFY} r.json l.csv --spend s.json", code=0)
+    here(f"{VERIFY} f.json l.csv --spend s.json", code=10)
 
 
 def test_a_record_that_is_not_there_is_no_fault_of_the_report(here):
     """A name that was misspelt says nothing of a report; the votes tell where their record lies."""
-    assert here(f"{RUN} -o l.csv --report r.json").code == 0
-    ran = here(f"{VERIFY} r.json l.csv --spend counts.spent.json")
-    assert (ran.code, ran.stdout) == (3, b"")
+    here(f"{RUN} -o l.csv --report r.json", code=0)
+    ran = here(f"{VERIFY} r.json l.csv --spend counts.spent.json", code=3)
+    assert ran.stdout == ""
     assert "counts.spent.json: there is no such record" in ran.stderr
     for record in ("counts.npy.spent.json", "counts.npy"):
-        assert here(f"{VERIFY} r.json l.csv --spend {record}").code == 0
+        here(f"{VERIFY} r.json l.csv --spend {record}", code=0)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_column_of_ids_keeps_its_name(here, kind):
     """Labels join back to the table of votes by the column that names the queries there."""
     line = "aggregate renamed.csv --id-column name --mechanism gnmax --sigma2 40 --no-record"
-    assert here(f"{line} -o l.{kind} --report r.json").code == 0
+    here(f"{line} -o l.{kind} --report r.json", code=0)
     assert [*next(meaning.rows_of(here.folder / f"l.{kind}"))] == ["name", "label", "source"]
-    assert here(f"{VERIFY} r.json l.{kind}").code == 0
+    here(f"{VERIFY} r.json l.{kind}", code=0)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +104,8 @@ def test_the_column_of_ids_keeps_its_name(here, kind):
 def test_labels_have_a_row_for_every_row_of_votes(here, votes, kind):
     """Labels stand beside the queries they belong to, also of a run that asks the first of them."""
     asked = f"aggregate {votes} --mechanism gnmax --sigma2 40 --no-record --seed 5"
-    assert here(f"{asked} --max-queries 10 -o first.{kind} --report r.json").code == 0
-    assert here(f"{asked} -o all.{kind} --report all.json").code == 0
+    here(f"{asked} --max-queries 10 -o first.{kind} --report r.json", code=0)
+    here(f"{asked} -o all.{kind} --report all.json", code=0)
     files = (here.folder / f"{name}.{kind}" for name in ("first", "all"))
     first, whole = ([meaning.alike(row) for row in meaning.rows_of(file)] for file in files)
     assert len(first) == len(whole) == inputs.QUERIES

@@ -3,6 +3,7 @@
 What happens to runs that are killed is tried in `tests/kills`.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -41,19 +42,36 @@ def here(tmp_path, monkeypatch):
     return tmp_path / "here"
 
 
-def run(line):
-    return CliRunner().invoke(app, line)
+def run(line, code=0):
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 @pytest.fixture
-def cut(here, votes, monkeypatch):
+def unended(monkeypatch):
+    """A block in which a run that comes to its end keeps its checkpoint."""
+
+    @contextlib.contextmanager
+    def block():
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoint, "end", lambda self: None)
+            yield
+
+    return block
+
+
+@pytest.fixture
+def cut(here, votes, unended):
     """Run to the end of the work but keep the checkpoint, and what is in place; then forget it."""
 
     def cut_short(kind="plain", *more):
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoint, "end", lambda self: None)
-            done = run(words(votes, kind, *more))
-        assert done.exit_code == 0, done.output
+        with unended():
+            run(words(votes, kind, *more))
         found = in_place(here)
         for name in found:
             (here / name).unlink()
@@ -67,8 +85,7 @@ def state(folder):
 
 
 def same_answer(votes, here, found, kind="plain"):
-    done = run(words(votes, kind))
-    assert done.exit_code == 0, done.output
+    run(words(votes, kind))
     assert in_place(here) == found
     assert not (here / "kept").exists()
 
@@ -99,8 +116,7 @@ def test_other_flags_are_refused_and_nothing_is_touched(flags, votes, here, cut)
         line = [word for word in line if word not in CONFIDENT]
     if "--spend" in flags:
         line = [word for word in line if word not in ("--spend", "spent.json")]
-    done = run([*line, *flags])
-    assert done.exit_code == 2, done.output
+    done = run([*line, *flags], 2)
     assert "other flags or other votes" in done.stderr
     assert state(here / "kept") == before
     assert in_place(here) == {}
@@ -115,15 +131,14 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
     changed[row] = np.roll(changed[row], 1)
     assert np.any(changed != counts)
     np.save(tmp_path / "other.npy", changed)
-    assert run(words(tmp_path / "other.npy", "plain")).exit_code == 2
+    run(words(tmp_path / "other.npy", "plain"), 2)
     assert state(here / "kept") == before
 
 
 def test_only_a_folder_of_its_own(votes, here):
     (here / "kept").mkdir(mode=0o700)
     (here / "kept" / "notes.txt").write_text("mine")
-    done = run(words(votes, "plain"))
-    assert done.exit_code == 6
+    done = run(words(votes, "plain"), 6)
     assert "is not empty, and it is not a checkpoint" in done.stderr
     assert [path.name for path in (here / "kept").iterdir()] == ["notes.txt"]
     assert in_place(here) == {}
@@ -137,8 +152,7 @@ def test_nobody_else_may_look_into_it(mode, made, votes, here, cut):
     else:
         (here / "kept").mkdir()
     (here / "kept").chmod(mode)
-    done = run(words(votes, "plain"))
-    assert done.exit_code == 6
+    done = run(words(votes, "plain"), 6)
     assert "chmod 700" in done.stderr
     assert in_place(here) == {}
 
@@ -225,14 +239,13 @@ def test_an_end_that_fails_half_way_gives_no_second_answer(votes, here, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", fail)
-        done = run(words(votes, "plain"))
-    assert done.exit_code == 6
+        done = run(words(votes, "plain"), 6)
     assert "the run has ended, so remove the rest of this secret folder yourself" in done.stderr
     found = in_place(here)
     assert {"report.json", "labels.npy"} <= set(found)
     # The key went last, so that the same command gives the same labels again.
     assert (here / "kept" / "run.json").exists()
-    assert run(words(votes, "plain", "--force")).exit_code == 0
+    run(words(votes, "plain", "--force"))
     assert in_place(here) == found
     assert not (here / "kept").exists()
 
@@ -244,8 +257,7 @@ def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rmdir", fail)
         target = ["--target-epsilon", "2", "--max-queries", str(ROWS), "--bound", "two-tail"]
-        done = run([*words(votes, "plain"), *target, "--min-pass", "0"])
-    assert done.exit_code == 8, done.output
+        done = run([*words(votes, "plain"), *target, "--min-pass", "0"], 8)
     assert "none are released" in done.stderr
     assert "the run has ended, so remove the rest" in done.stderr
     assert set(in_place(here)) == {"report.json", "spent.json"}
@@ -263,50 +275,43 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     for path in (here / "kept").glob("piece-*.bin"):
         path.unlink()
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
-        assert run(words(votes, "target")).exit_code == 130
+        run(words(votes, "target"), 130)
     assert in_place(here) == {"spent.json": found["spent.json"]}
     same_answer(votes, here, found, "target")
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_resumed_run_replaces_the_report_that_it_wrote_before(recorded, here, votes, monkeypatch):
+def test_a_resumed_run_replaces_the_report_that_it_wrote_before(
+    recorded, here, votes, monkeypatch, unended
+):
     """The time of the run, or a later run in the record, once made the report another file."""
     line, other = words(votes, "plain"), words(votes, "plain", kept=None)
     if not recorded:
         at = line.index("--spend")
         line[at : at + 2] = ["--no-record"]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "end", lambda self: None)
-        assert run(line).exit_code == 0
+    with unended():
+        run(line)
     labels = Path("labels.npy").read_bytes()
     Path("labels.npy").unlink()
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
     other[other.index("-o") + 1], other[other.index("--report") + 1] = "other.npy", "other.json"
-    assert run(other).exit_code == 0
-    assert run(line).exit_code == 0
+    run(other)
+    run(line)
     assert Path("labels.npy").read_bytes() == labels
     # A report of another run stays, and whatever else names this run.
     quoted = f'"run": "{json.loads(Path("report.json").read_text())["run"]}"'
-    for text in (
-        Path("other.json").read_text(),
-        quoted,
-        f'{{"schema_version": 1, {quoted}}}',
-        DEEP,
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoint, "end", lambda self: None)
-            Path("labels.npy").unlink()
-            Path("report.json").unlink()
-            assert run(line).exit_code == 0
+    other = Path("other.json").read_text()
+    for text in (other, quoted, f'{{"schema_version": 1, {quoted}}}', DEEP):
+        Path("labels.npy").unlink()
+        Path("report.json").unlink()
+        with unended():
+            run(line)
         Path("labels.npy").unlink()
         Path("report.json").write_text(text)
-        assert run(line).exit_code in (2, 6)
+        run(line, 6)
         assert Path("report.json").read_text() == text
         Path("labels.npy").write_bytes(labels)
 
@@ -315,14 +320,11 @@ def test_a_resumed_run_replaces_the_report_that_it_wrote_before(recorded, here, 
 def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, monkeypatch):
     """It is of the time at which the run was entered, as the record has it."""
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     with monkeypatch.context() as patch:
         patch.setattr("pate_cli.run.labelling.Drawn.until", interrupted)
-        assert run(words(votes, kind)).exit_code == 130
+        run(words(votes, kind), 130)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
-    assert run(words(votes, kind)).exit_code == 0
+    run(words(votes, kind))
     assert pate.verify("report.json").holds
     assert pate.spent("spent.json", reports=["report.json"]).holds

@@ -35,9 +35,8 @@ from tasks import where
 
 ROWS, TEACHERS, CLASSES = 240, 60, 3
 SHAPE = (TEACHERS, CLASSES)
-COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agreement=0.75).draw(
-    5
-)[0]
+ENSEMBLE = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agreement=0.75)
+COUNTS = ENSEMBLE.draw(5)[0]
 IDS = [f"q{row}" for row in range(ROWS)]
 SHARES = np.random.default_rng(6).dirichlet([0.6] * CLASSES, size=ROWS)
 KEYS = {"key": RunKey(bytes(range(32))), "seed": RunKey.of(8)}

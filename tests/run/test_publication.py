@@ -1,7 +1,7 @@
 """One destination: labels, report and ledger appear together, or nothing does."""
 
 import os
-import stat
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError, VoteError
+from pate_cli.core.stamps import now
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.outputs import File
 from pate_cli.run import fold
@@ -64,33 +65,8 @@ def test_a_disk_that_fills_up_while_labels_are_written(tmp_path, monkeypatch, la
     monkeypatch.setattr(File, "begin", lambda file: setattr(file, "draft", os.fdopen(full, "w+b")))
     monkeypatch.setattr(File, "try_room", lambda *_: None)
     with pytest.raises(OutputError, match=r"l\..*: No space left on device; nothing was released"):
-        pate.aggregate(np.repeat(VOTES, 400, axis=0), **GIVEN, into=f"l.{label_format}")
+        pate.aggregate(np.repeat(VOTES, 100, axis=0), **GIVEN, into=f"l.{label_format}")
     assert names(tmp_path) == []
-
-
-def test_the_library_publishes_what_the_command_line_does(tmp_path):
-    np.save("votes.npy", VOTES)
-    flags = ["--layout", "counts", "--seed", "4", "-o", "l.jsonl", "--report", "r.json"]
-    run = CliRunner().invoke(app, ["aggregate", "votes.npy", *flags, "--ledger", "s.json"])
-    assert run.exit_code == 0, run.output
-    to = pate.Destination("l2.jsonl", report="r2.json", ledger="s2.json")
-    pate.aggregate("votes.npy", **GIVEN, into=to)
-    for one, other in (("l.jsonl", "l2.jsonl"), ("r.json", "r2.json")):
-        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
-    # Every round has a name of its own.
-    one, other = (pate.Ledger.read(name).rounds for name in ("s.json", "s2.json"))
-    assert [done.answers for done in one] == [done.answers for done in other]
-    assert stat.S_IMODE((tmp_path / "s2.json").stat().st_mode) == 0o600
-
-
-def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
-    # Far above what the votes cost at this noise, so that the coin is all but never for them.
-    asked = {"target_epsilon": 0.5, "max_queries": 40, "sigma2": 20.0, "bound": "two-tail"}
-    asked["min_pass"] = 0.0
-    with pytest.raises(pate.RefusedError) as refused:
-        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **asked, into="l.csv")
-    assert names(tmp_path) == ["l.report.json"]
-    assert (tmp_path / "l.report.json").read_text() == refused.value.report.to_json()
 
 
 @pytest.mark.parametrize(
@@ -156,3 +132,37 @@ def test_of_rows_that_are_not_asked_the_ids_alone_are_read(tmp_path, monkeypatch
     assert (done.report.queries, done.report.answers) == (6, 6)
     with pytest.raises(VoteError, match="row 7"):
         pate.aggregate("votes.csv", "gnmax", sigma2=9.0, seed=1)
+
+
+# What a report says of its run: a name that a resumed run keeps, and when it began.
+
+
+def ran(**settings):
+    return pate.aggregate(
+        VOTES, "lnmax", **{**GIVEN, "max_epsilon": 20.0, "seed": None, **settings}
+    )
+
+
+def test_every_run_has_a_name_of_its_own_and_a_seed_has_one():
+    names = {ran().report.run for _ in range(5)}
+    assert len(names) == 5
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+    assert ran(seed=1).report.run == ran(seed=1, max_queries=7).report.run
+    assert ran(seed=1).report.run != ran(seed=2).report.run
+
+
+def test_time_is_that_of_the_source_or_now(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert now() == ran().report.time == "1970-01-02T00:00:00Z"
+    for unset in (lambda: monkeypatch.setenv("SOURCE_DATE_EPOCH", ""),
+                  lambda: monkeypatch.delenv("SOURCE_DATE_EPOCH")):  # fmt: skip
+        unset()
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", now())
+        assert now() > "2024"
+
+
+@pytest.mark.parametrize("value", ["yesterday", "1.5", "-50000000000", "9" * 30, "nan", "9" * 5000])
+def test_a_time_that_is_none_is_refused_before_votes_are_read(monkeypatch, value):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", value)
+    with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH must be whole seconds since 1970"):
+        pate.aggregate("no such file.npy", **GIVEN)

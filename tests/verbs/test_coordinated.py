@@ -4,8 +4,6 @@ Draws follow from seeds, so nothing here fails by chance; were other clocks take
 laws together would raise a false alarm with 1e-6 at most.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 

@@ -1,7 +1,5 @@
 """Whatever ends a run once it is entered leaves it standing: every place is tried."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """A parameter is said once: its type in the signatures, all else in the table, for both faces."""
 
-from __future__ import annotations
-
 import inspect
 import traceback
 

@@ -1,7 +1,5 @@
 """What a run promises follows from public numbers, and next to nothing is promised by name only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -94,11 +92,7 @@ def test_a_run_above_is_refused_before_anything_is_drawn_or_entered(way, tmp_pat
     assert (tmp_path / "spent.json").exists()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"seed": 1}, {"release": "upper"}],
-    ids=str,
-)
+@pytest.mark.parametrize("asked", [{"seed": 1}, {"release": "upper"}], ids=str)
 def test_tests_and_sanitized_runs_are_exempt(asked):
     assert pate.quote(TWENTY, **DEAR).epsilon > CEILING
     report = pate.aggregate(TWENTY, **DEAR, **asked).report

@@ -1,7 +1,5 @@
 """`release` launders nothing: what it is made of verifies, or the report says that it does not."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
@@ -369,30 +367,22 @@ def test_a_report_may_leave_out_an_external_cost_that_was_stated_after_it(tmp_pa
     assert pate.spent(tmp_path / "b.json", reports=reports).holds
 
 
-def test_a_run_that_ends_after_its_record_was_taken_over_ends_in_the_other_record(tmp_path):
-    """There it stayed pending, and its report did not fit."""
+@pytest.mark.parametrize("damage", ["", "damaged\n"])
+def test_a_run_that_ends_after_its_record_was_taken_over_ends_in_the_other_record(tmp_path, damage):
+    """There it stayed pending, and its report did not fit; it ends even if that is damaged."""
     old, year = tmp_path / "old.json", tmp_path / "year.json"
 
     def progress(*_):
         if old.exists() and not year.exists():
             pate.release(old, record=year)
+            year.write_text(year.read_text() + damage)
 
     given = {**GIVEN, "record": old, "progress": progress}
     report = pate.aggregate(VOTES, "gnmax", **given).report
-    assert [run.outcome for run in pate.SpendRecord.read(year).runs] == [Outcome.LABELLED]
-    assert pate.spent(year, reports=[report]).holds
-
-
-def test_a_run_ends_even_if_the_record_that_took_it_over_is_damaged(tmp_path):
-    old, year = tmp_path / "old.json", tmp_path / "year.json"
-
-    def progress(*_):
-        if old.exists() and not year.exists():
-            pate.release(old, record=year)
-            year.write_text(year.read_text() + "damaged\n")
-
-    given = {**GIVEN, "record": old, "progress": progress}
-    assert pate.aggregate(VOTES, "gnmax", **given).report.answers == len(VOTES)
+    assert report.answers == len(VOTES)
+    if not damage:
+        assert [run.outcome for run in pate.SpendRecord.read(year).runs] == [Outcome.LABELLED]
+        assert pate.spent(year, reports=[report]).holds
 
 
 def test_an_input_that_contradicts_a_record_changes_nothing_in_it(tmp_path):

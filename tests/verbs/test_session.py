@@ -1,7 +1,5 @@
 """Sessions: what is asked, answered, paid for and kept."""
 
-from __future__ import annotations
-
 import copy
 import json
 import multiprocessing
@@ -13,12 +11,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import (
-    ParameterError,
-    UnreachableError,
-    UsageError,
-    VoteError,
-)
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError, VoteError
 from pate_cli.files import journal
 from refusals import refusal
 from slices import some

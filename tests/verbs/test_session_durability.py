@@ -1,7 +1,5 @@
 """What a session's record may lose, and what must then be refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

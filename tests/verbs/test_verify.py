@@ -4,8 +4,6 @@ Every leaf of reports is forged in `tests/forgeries`; here are the doors, the la
 the record and the other library.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import functools
@@ -243,9 +241,7 @@ def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     for change in ({"epsilon": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
                    {"bound": Bound.CONDITIONAL}):  # fmt: skip
         target = dataclasses.replace(done.target, **change).settled(
-            done.aggregator,
-            queries=done.queries,
-            worst_case=Cost.of_labels(done).own.epsilon,
+            done.aggregator, queries=done.queries, worst_case=Cost.of_labels(done).own.epsilon
         )
         forged = retold(report, target=target)
         assert HERE(forged).holds

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError, VoteError
-from pate_cli.core.stamps import now
 from pate_cli.core.words import LabelFormat
+from pate_cli.files.document import now
 from pate_cli.files.outputs import File
 from pate_cli.run import fold
 from pate_cli.votes import vote_file

@@ -105,16 +105,15 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "fault"), DAMAGES, ids=str)
-def test_what_is_wrong_is_named(change, fault):
-    text = refusal(LedgerError, decoded, Outer, DATA | change, REFUSED)
+NO_OBJECT = "it must be an object"
+DAMAGED = [(DATA | change, fault) for change, fault in DAMAGES]
+DAMAGED += [(other, NO_OBJECT) for other in (None, [], 3, "text")]
+
+
+@pytest.mark.parametrize(("data", "fault"), DAMAGED, ids=str)
+def test_what_is_wrong_is_named(data, fault):
+    text = refusal(LedgerError, decoded, Outer, data, REFUSED)
     assert text == f"the test is damaged: {fault}; mend it"
-
-
-@pytest.mark.parametrize("other", [None, [], 3, "text"])
-def test_what_is_no_object_is_refused(other):
-    text = refusal(LedgerError, decoded, Outer, other, REFUSED)
-    assert text == "the test is damaged: it must be an object; mend it"
 
 
 def test_what_a_constructor_says_in_the_readers_own_class_stands():

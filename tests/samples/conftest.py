@@ -17,6 +17,11 @@ def samples():
 
 
 @pytest.fixture
+def readme():
+    return (SAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
 def script(monkeypatch):
     """Import a script of sample_votes/ by its name."""
     monkeypatch.syspath_prepend(str(SAMPLES))

@@ -112,18 +112,6 @@ def test_guesses_go_by_their_ids_in_every_container(kind, words, votes, tmp_path
     assert rows(found, votes).tolist() == wanted
 
 
-NO_CLASS = "has a number that is not one of the 3 classes"
-
-
-NO_SHARES = "must have probabilities of at least 0 whose sum is 1"
-
-
-NO_LIST = "row 1 has a list that is empty, or not as long"
-
-
-TWICE = {"query_id": ["a", "b", "a"], "label": [0, 1, 2]}
-
-
 def test_an_index_of_a_frame_is_the_query_ids(votes):
     frame = pd.DataFrame({"label": GUESSES}, index=pd.Index(IDS, name="query_id"))
     assert rows(prior(frame.iloc[::-1], votes), votes).tolist() == GUESSES.tolist()
@@ -194,6 +182,12 @@ def test_words_match_as_those_of_the_votes_do(plain):
     told = {"layout": "labels", "label_names": NAMES, "normalise": True, "aliases": {"kuh": "cow"}}
     with open_votes([["ant", "bee"]] * 3, **told) as opened:
         assert rows(prior(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
+
+
+NO_CLASS = "has a number that is not one of the 3 classes"
+NO_SHARES = "must have probabilities of at least 0 whose sum is 1"
+NO_LIST = "row 1 has a list that is empty, or not as long"
+TWICE = {"query_id": ["a", "b", "a"], "label": [0, 1, 2]}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ IDS = ["anna", "ben", "cleo", "dora", "emil"]
 COLUMNS = {"group": GROUPS, "weight": WEIGHTS, "teachers_per_record": PER_RECORD, "teacher_id": IDS}
 EVERY = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD, IDS)
 TEACHERS = ["teacher_0", "teacher_1", "teacher_2", "teacher_3", "teacher_4"]
+WEIGHT = "has no valid weight; give a whole number of at least 1"
 VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
 
 
@@ -85,9 +86,6 @@ def test_whole_numbers_are_whole_in_every_type(kind):
     assert teacher_groups(table) == TeacherGroups(["a", "a"], [2, 2], [2, 2])
     half = table.set_column(1, "weight", pa.array([2, 2.5]).cast(pa.decimal128(29, 2)))
     assert f"row 1 {WEIGHT}" in refusal(VoteError, teacher_groups, half)
-
-
-WEIGHT = "has no valid weight; give a whole number of at least 1"
 
 
 @pytest.mark.parametrize(

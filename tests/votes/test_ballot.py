@@ -87,40 +87,28 @@ def test_teachers_of_groups_count_for_their_weights():
         refusal(VoteError, reader.ballot, votes)
 
 
+NO_BALLOTS = {
+    NUMBERED: (
+        *(
+            [1, 2, 3],
+            [5, 5, 5, 0],
+            [-1, 0, 0, 0],
+            [0.5, 0, 0, 0],
+            [True, 0, 0, 0],
+            [1 << 40, 0, 0, 0],
+        ),
+        *([float("nan"), 0, 0, 0], [[1, 0, 0, 0]], np.zeros((2, 4)), np.array(7), "0123", b"0123"),
+        *(7, None, [], {True: 1}, {1.5: 1}, {0: 11}, {4: 11}, {0: "1"}),
+        [0, 0, 0, None],  # four counts, or three votes and a missing one
+    ),
+    NAMED: (["cat", 1, 0], {"cow": 11}, ["cow"] * 11, [None] * 11, ["cat", {}]),
+    OPEN: (["a"] * 11, [["a"]], {"a": 11}, [1.5]),
+}
+
+
 @pytest.mark.parametrize(
     ("reader", "votes"),
-    [
-        (NUMBERED, [1, 2, 3]),
-        (NUMBERED, [5, 5, 5, 0]),
-        (NUMBERED, [-1, 0, 0, 0]),
-        (NUMBERED, [0.5, 0, 0, 0]),
-        (NUMBERED, [True, 0, 0, 0]),
-        (NUMBERED, [float("nan"), 0, 0, 0]),
-        (NUMBERED, [1 << 40, 0, 0, 0]),
-        (NUMBERED, [[1, 0, 0, 0]]),
-        (NUMBERED, np.zeros((2, 4))),
-        (NUMBERED, "0123"),
-        (NUMBERED, b"0123"),
-        (NUMBERED, 7),
-        (NUMBERED, np.array(7)),
-        (NUMBERED, None),
-        (NUMBERED, {True: 1}),
-        (NUMBERED, {1.5: 1}),
-        (NUMBERED, {0: 11}),
-        (NUMBERED, {4: 11}),
-        (NUMBERED, {0: "1"}),
-        (NUMBERED, []),
-        (NUMBERED, [0, 0, 0, None]),  # four counts, or three votes and a missing one
-        (NAMED, ["cat", 1, 0]),
-        (NAMED, {"cow": 11}),
-        (NAMED, ["cow"] * 11),
-        (NAMED, [None] * 11),
-        (NAMED, ["cat", {}]),
-        (OPEN, ["a"] * 11),
-        (OPEN, [["a"]]),
-        (OPEN, {"a": 11}),
-        (OPEN, [1.5]),
-    ],
+    [(reader, votes) for reader, every in NO_BALLOTS.items() for votes in every],
 )
 def test_only_the_shape_is_refused_and_no_vote_is_shown(reader, votes):
     """How many there are and of what type, which whoever asks knows beforehand."""

@@ -87,34 +87,24 @@ def test_teachers_of_groups_count_for_their_weights():
         refusal(VoteError, reader.ballot, votes)
 
 
-NO_BALLOTS = {
-    NUMBERED: (
-        *(
-            [1, 2, 3],
-            [5, 5, 5, 0],
-            [-1, 0, 0, 0],
-            [0.5, 0, 0, 0],
-            [True, 0, 0, 0],
-            [1 << 40, 0, 0, 0],
-        ),
-        *([float("nan"), 0, 0, 0], [[1, 0, 0, 0]], np.zeros((2, 4)), np.array(7), "0123", b"0123"),
-        *(7, None, [], {True: 1}, {1.5: 1}, {0: 11}, {4: 11}, {0: "1"}),
-        [0, 0, 0, None],  # four counts, or three votes and a missing one
-    ),
-    NAMED: (["cat", 1, 0], {"cow": 11}, ["cow"] * 11, [None] * 11, ["cat", {}]),
-    OPEN: (["a"] * 11, [["a"]], {"a": 11}, [1.5]),
-}
-
-
 @pytest.mark.parametrize(
-    ("reader", "votes"),
-    [(reader, votes) for reader, every in NO_BALLOTS.items() for votes in every],
+    ("reader", "every"),
+    [
+        (NUMBERED, ([1, 2, 3], [], [5, 5, 5, 0], [-1, 0, 0, 0])),
+        (NUMBERED, ([0.5, 0, 0, 0], [True, 0, 0, 0], [1 << 40, 0, 0, 0], [float("nan"), 0, 0, 0])),
+        (NUMBERED, ([[1, 0, 0, 0]], np.zeros((2, 4)), np.array(7), "0123", b"0123", 7, None)),
+        (NUMBERED, ({True: 1}, {1.5: 1}, {0: 11}, {4: 11}, {0: "1"})),
+        (NUMBERED, ([0, 0, 0, None],)),  # four counts, or three votes and a missing one
+        (NAMED, (["cat", 1, 0], {"cow": 11}, ["cow"] * 11, [None] * 11, ["cat", {}])),
+        (OPEN, (["a"] * 11, [["a"]], {"a": 11}, [1.5])),
+    ],
 )
-def test_only_the_shape_is_refused_and_no_vote_is_shown(reader, votes):
+def test_only_the_shape_is_refused_and_no_vote_is_shown(reader, every):
     """How many there are and of what type, which whoever asks knows beforehand."""
-    text = refusal(VoteError, reader.ballot, votes)
-    assert "cow" not in text
-    assert "11" not in text
+    for votes in every:
+        text = refusal(VoteError, reader.ballot, votes)
+        assert "cow" not in text
+        assert "11" not in text
 
 
 @pytest.mark.parametrize(

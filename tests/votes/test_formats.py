@@ -247,9 +247,10 @@ def test_lists_of_json_may_begin_with_nulls(first, tmp_path):
 
 
 @pytest.mark.parametrize("cell", ["7", " 7 ", '"7"', "", "NA", "007", "0x7", "-1", "7.0", "seven"])
-def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
+def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell, monkeypatch):
+    monkeypatch.setattr(delimited, "_WIDE", 9)
     found = []
-    for width in (3, 1500):
+    for width in (3, 30):
         heads = ["query_id", *(f"teacher_{t}" for t in range(width - 1))]
         rows = [[f"q{row}", cell, "2", *["1"] * (width - 3)] for row in range(3)]
         path = tmp_path / f"{width}.csv"
@@ -258,7 +259,7 @@ def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
             _, ids, counts = read(path, classes=9, teachers=width - 1)
             found.append((ids, [(row[2] > 0, row[7] > 0) for row in counts]))
         except VoteError as error:
-            found.append(str(error).partition(": ")[2].replace("1499", "2"))
+            found.append(str(error).partition(": ")[2].replace("29", "2"))
     assert found[0] == found[1]
 
 

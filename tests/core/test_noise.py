@@ -50,9 +50,6 @@ def exact_tail(word: int) -> mpmath.mpf:
     return (mpmath.mpf(word >> 1) + 0.5) / mpmath.mpf(2) ** 64
 
 
-# ---------------------------------------------------------------- from words to draws
-
-
 QUANTILES = {
     normal_from_words: lambda tail: mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * tail),
     laplace_from_words: lambda tail: -mpmath.log(2 * tail),
@@ -112,9 +109,6 @@ def test_the_law_is_exactly_symmetric_without_zeros_or_infinities(draw, word):
     assert 0 < plus < np.inf
 
 
-# ---------------------------------------------------------------- streams
-
-
 SECRET = bytes(range(32))
 
 
@@ -144,8 +138,6 @@ def test_bad_seeds_are_usage_errors(seed):
     text = refusal(UsageError, RunKey.of, seed)
     assert text == f"seed must be a whole number >= 0, not {seed!r}"
 
-
-# ---------------------------------------------------------------- keys
 
 KEYS = st.binary(min_size=32, max_size=32)
 # Far from, at and beside the borders of blocks, and far beyond any file.
@@ -199,9 +191,6 @@ def test_a_key_shows_no_secret():
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
 def test_a_key_has_256_bits(size):
     assert refusal(ParameterError, RunKey, bytes(size)) == f"a run's key has 32 bytes, not {size}"
-
-
-# ---------------------------------------------------------------- failures, forks, threads
 
 
 def test_a_seeded_stream_never_changes_and_is_not_private():
@@ -326,9 +315,6 @@ def test_places_end_at_2_to_the_74_words():
             noise.words(1)
 
 
-# ---------------------------------------------------------------- a number that is published
-
-
 def first_word_at(reached, *, bits=128):
     """The least number of so many bits from which on `reached` holds; it is monotone here."""
     low, high = 0, 1 << bits
@@ -398,9 +384,6 @@ def test_no_release_is_narrower_than_round_off_allows():
         spread = plan.value(1.0, smooth, 1.0) - plan.value(1.0, smooth, 0.0)
         assert spread == pytest.approx(NARROWEST, rel=1e-8)
     assert plan.value(1.0, 0.01, 1.0) - plan.value(1.0, 0.01, 0.0) == pytest.approx(0.08)
-
-
-# ---------------------------------------------------------------- what is left of the ideal law
 
 
 @pytest.mark.parametrize("law", ["normal", "laplace"])

@@ -68,9 +68,6 @@ def seeded(case: str, seed: int) -> Generator:
     return np.random.default_rng([crc32(case.encode()), seed])
 
 
-# Readers.
-
-
 _SUITABLE: dict[Layout, dict[str, Any]] = {
     Layout.LABELS: {"label_names": ["cat", "dog", "bird"]},
     Layout.LONG: {"label_names": ["cat", "dog", "bird"]},
@@ -173,8 +170,6 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
 _BESIDE = ("student", "prior", "queries", "groups", "aliases")
 
 
-# Lines of a session.
-
 _SAID = (0, -1, 1.5, 10**4000, 1e999, True, None, "", "cat", f"q{MARK}", "7" * 5000, "\ud800", [],
          {}, [None] * 9, ["cat", True, 1], [MARK, 0.5, 3], {"cat": MARK}, {"2": -MARK}, [[MARK]],
          {"x": {"y": 1}}, [1e308] * 3, [MARK] * 3000)  # fmt: skip
@@ -205,8 +200,6 @@ def _read_session(name: str, rng: Generator) -> None:
     if errors := [answer["error"] for answer in answers if "error" in answer]:
         raise VoteError(errors[rng.integers(0, len(errors))])
 
-
-# Names of things that are no files.
 
 _NAMES = ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
           "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
@@ -274,8 +267,6 @@ def _read_thing(_name: str, rng: Generator) -> None:
     with _thing(rng) as name:
         reader(name, rng)
 
-
-# Options.
 
 _NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan",
             "inf", "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0",

@@ -99,8 +99,6 @@ def odd_array(rng: Generator) -> bytes:
     return npy(np.asarray(array, order="F" if rng.integers(0, 3) == 0 else "C"))
 
 
-# Tables.
-
 _NAMES = (
     "query_id", "teacher_id", "label", "count", "counts", "labels", "class_0", "class_1", "class_2",
     "teacher_0", "teacher_1", "group", "weight", "teachers_per_record", "a\nb", "a\r\x1b[31m",

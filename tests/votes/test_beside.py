@@ -367,8 +367,6 @@ def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
     assert with_prior(votes, several, 3).facts.prior.sha256 == content_of(with_ids)
 
 
-# Several labels a query.
-
 YES = np.array([[1, 0], [0, -1], [-1, 1]])
 
 
@@ -414,8 +412,6 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
     assert text in refusal(VoteError, prior, given, pairs)
 
-
-# Lists of queries, and aliases.
 
 NO_ID = "row 0 or a later row has an id that is neither a whole number nor a text"
 

@@ -1,7 +1,5 @@
 """What tests of several rooms share: golden figures, and the authors' votes where at hand."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What is fuzzed: how input is made from a seed, and who reads it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

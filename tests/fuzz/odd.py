@@ -1,7 +1,5 @@
 """Files that are valid, or nearly, and that nobody expects."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -4,8 +4,6 @@ Every field is dropped, and replaced by whatever JSON can hold. What is read aft
 its readers use it, so that nothing odd passes a reader and ends what comes behind it.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

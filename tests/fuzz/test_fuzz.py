@@ -1,7 +1,5 @@
 """A slice of `make fuzz`, that it finds what it looks for, and what it found before."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Files as they should be, to be damaged. Every number of votes in them begins with MARK."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The scripts in sample_votes/, imported as they are run: with their own folder first."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The builders, on few teachers: the same again, and ballots counted rightly."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import subprocess

@@ -1,7 +1,5 @@
 """The committed samples: their bytes, shapes and ranges, and what the README claims of them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,7 +1,5 @@
 """What the scripts show: guesses help, shared clocks help, and two rounds cost what both do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom

@@ -169,15 +169,14 @@ def test_indices_that_lead_nowhere(tmp_path):
     ends = pa.py_buffer(np.array([0, 2, 2**30, 4], np.int32))
     flat = pa.array([1, 2, 3, 4])
     lists = pa.Array.from_buffers(pa.list_(pa.int64()), 3, [None, ends], children=[flat])
+    tables = [
+        (pa.table({"teacher_0": words, "teacher_1": words}), {"label_names": "cat,dog"}),
+        (pa.table({"counts": lists}), COUNTS),
+    ]
     files = []
-    for column, options in ((words, {"label_names": "cat,dog"}), (lists, COUNTS)):
+    for table, options in tables:
         for new in (pa.ipc.new_file, pa.ipc.new_stream):
             path = tmp_path / str(len(files))
-            table = pa.table(
-                {"teacher_0": column, "teacher_1": column}
-                if column is words
-                else {"counts": column}
-            )
             path.write_bytes(arrow(table, new))
             files.append((path, options))
     assert all("damaged" in each for each in reading(files)[0])

@@ -23,26 +23,18 @@ NAMES = np.array(["cat", "dog", "eel"])
 IDS = [f"q{row:02}" for row in range(ROWS)]
 LABELS = np.random.default_rng(3).integers(0, 3, (ROWS, TEACHERS))
 COUNTS = by_hand(LABELS, 3).tolist()
-CLASSES = ["class_0", "class_1", "class_2"]
-TABLES = {
-    "counts": (dict(zip(CLASSES, zip(*COUNTS, strict=True), strict=True)), {}),
-    "words": (
-        {f"teacher_{t}": NAMES[LABELS[:, t]] for t in range(TEACHERS)},
-        {"label_names": list(NAMES)},
-    ),
-    "long": (
-        {
-            "query_id": np.repeat(IDS, TEACHERS),
-            "teacher_id": list(range(TEACHERS)) * ROWS,
-            "label": LABELS.ravel(),
-        },
-        {"classes": 3},
-    ),
-    "lists": ({"labels": LABELS.tolist()}, {"classes": 3}),
+CLASSES = {f"class_{label}": [row[label] for row in COUNTS] for label in range(3)}
+WORDS = {f"teacher_{t}": NAMES[LABELS[:, t]] for t in range(TEACHERS)}
+LONG = {
+    "query_id": np.repeat(IDS, TEACHERS),
+    "teacher_id": list(range(TEACHERS)) * ROWS,
+    "label": LABELS.ravel(),
 }
 TABLES = {
-    shape: (pa.table({"query_id": IDS} | columns), options)
-    for shape, (columns, options) in TABLES.items()
+    "counts": (pa.table({"query_id": IDS, **CLASSES}), {}),
+    "words": (pa.table({"query_id": IDS, **WORDS}), {"label_names": list(NAMES)}),
+    "long": (pa.table(LONG), {"classes": 3}),
+    "lists": (pa.table({"query_id": IDS, "labels": LABELS.tolist()}), {"classes": 3}),
 }
 
 
@@ -194,12 +186,8 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "BLOCK", block)
     ids = [str(row) for row in range(ROWS)]
     ids[place] = field
-    table = (
-        pa.table({"query_id": ids}).to_pydict()
-        | TABLES["counts"][0].drop_columns("query_id").to_pydict()
-    )
-    lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
-    (tmp_path / "v.csv").write_text("\n".join([",".join(table), *lines]))
+    lines = [",".join(map(str, row)) for row in zip(ids, *CLASSES.values(), strict=True)]
+    (tmp_path / "v.csv").write_text("\n".join([",".join(["query_id", *CLASSES]), *lines]))
     if field:
         assert read(tmp_path / "v.csv")[1:] == (ids, COUNTS)
     else:

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opened import by_hand
 from pate_cli.core.arrays import SparseCounts, dense
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.files.protected import current, places_of, watched
@@ -288,22 +289,13 @@ def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
     assert shared_out(np.array([[0.0, 1.0]]), 7).tolist() == [[0, 7]]
 
 
-def expected(counts, guesses, weight):
-    """Counts with votes for guesses, one by one."""
-    found = counts.copy()
-    for row, guess in enumerate(guesses):
-        if guess >= 0:
-            found[row, guess] += weight
-    return found
-
-
 @pytest.mark.parametrize("batch_rows", [1, 3, None])
 def test_votes_of_a_prior_are_on_top(batch_rows):
     with open_votes(COUNTS, layout="counts", batch_rows=batch_rows) as opened:
         found = with_prior(opened, GUESSES, 6)
         batches = list(found.batches())
         counts = np.concatenate([batch.counts for batch in batches])
-        assert np.array_equal(counts, expected(COUNTS, GUESSES, 6))
+        assert np.array_equal(counts, COUNTS + 6 * by_hand(GUESSES[:, None], 3))
         assert np.array_equal(np.concatenate([batch.alone for batch in batches]), COUNTS)
         assert np.concatenate([batch.guesses for batch in batches]).tolist() == GUESSES.tolist()
         shares = list(with_prior(opened, SHARES, 8).batches())
@@ -383,7 +375,7 @@ def test_every_label_has_a_guess_of_its_own(pairs):
         assert rows(prior(source, pairs), pairs).tolist() == YES.ravel().tolist()
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])
-    assert np.array_equal(batch.counts, expected(alone, YES.ravel(), 7))
+    assert np.array_equal(batch.counts, alone + 7 * by_hand(YES.reshape(-1, 1), 2))
     assert with_prior(pairs, YES, 7).guessed(4).facts.prior.guesses == 3
 
 

@@ -6,7 +6,7 @@ from pate_cli.core.errors import OutputError
 
 
 def refusal(error, call, *args, **kwargs):
-    """The text with which a call is refused; one line."""
+    """The text with which a call is refused; one printable line."""
     with pytest.raises(error) as caught:
         call(*args, **kwargs)
     assert str(caught.value).isprintable()

@@ -130,11 +130,8 @@ def table(saved: dict[str, Any]) -> str:
     heads = [*(f"{rows:,} rows" for rows in sizes), "rows/s", "× decoding", "memory"]
     out = [f"| command | workers | {' | '.join(heads)} |", f"|{'---|' * (len(heads) + 2)}"]
     for command, workers in dict.fromkeys((each["command"], each["workers"]) for each in lines):
-        mine = {
-            each["rows"]: each
-            for each in lines
-            if (each["command"], each["workers"]) == (command, workers)
-        }
+        same = (e for e in lines if (e["command"], e["workers"]) == (command, workers))
+        mine = {each["rows"]: each for each in same}
         last = mine[max(mine)]
         cells = [f"{mine[rows]['seconds']:.2f}" if rows in mine else "–" for rows in sizes]
         decoding = saved["decoding"][str(last["rows"])]
@@ -153,10 +150,8 @@ def slower(old: dict[str, Any], new: dict[str, Any], factor: float) -> Iterator[
     for each in new["lines"]:
         past = before.get((each["command"], each["rows"], each["workers"]))
         if past is not None and each["seconds"] > factor * past["seconds"]:
-            yield (
-                f"{each['command']}, {each['rows']:,} rows, {each['workers']} workers: "
-                f"{past['seconds']:.2f} s, now {each['seconds']:.2f} s"
-            )
+            what = f"{each['command']}, {each['rows']:,} rows, {each['workers']} workers"
+            yield f"{what}: {past['seconds']:.2f} s, now {each['seconds']:.2f} s"
 
 
 def main() -> None:

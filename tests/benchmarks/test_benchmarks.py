@@ -10,14 +10,9 @@ from benchmarks.__main__ import SAVED, process_seconds, slower, table, votes_fil
 from readme_blocks import DOCS, fill
 
 
-@pytest.fixture
-def counts(tmp_path):
-    path = votes_file(300, tmp_path)
-    return path, np.column_stack([column.to_numpy() for column in pq.read_table(path).columns])
-
-
-def test_made_up_votes_are_histograms_that_differ_in_agreement(counts):
-    _, votes = counts
+def test_made_up_votes_are_histograms_that_differ_in_agreement(tmp_path):
+    columns = pq.read_table(votes_file(300, tmp_path)).columns
+    votes = np.column_stack([column.to_numpy() for column in columns])
     assert (votes.astype(int).sum(axis=1) == 250).all()
     assert len(np.unique(votes, axis=0)) > 0.95 * len(votes)
     assert votes.max(axis=1).min() < 100

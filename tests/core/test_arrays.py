@@ -53,9 +53,8 @@ def test_the_same_votes_either_way(shape):
 def test_the_jth_class_without_a_vote(shape):
     rows, classes, teachers, seed = shape
     votes = np.random.default_rng(seed).integers(-1, classes, size=(rows, teachers))
-    counts = by_hand(votes, classes)
-    for row, sparse in zip(counts, (SparseCounts.of(each[None]) for each in counts), strict=True):
-        without = np.flatnonzero(row == 0)
+    for row in by_hand(votes, classes):
+        without, sparse = np.flatnonzero(row == 0), SparseCounts.of(row[None])
         found = [int(sparse.without_votes(np.array([j]))[0]) for j in range(without.size)]
         assert found == without.tolist()
 

@@ -53,19 +53,12 @@ def test_credentials_are_taken_out(name, shown):
         assert withheld(text.format(name, name)) == text.format(shown, shown)
 
 
-def test_a_blank_ends_a_name_in_a_text_alone():
-    name = "s3://KEY:open sesame\n@bucket/x"
-    assert without_credentials(name) == "s3://bucket/x"
-
-
-def test_an_error_keeps_no_password():
-    assert str(PateError("no s3://KEY:sesame@bucket/x")) == "no s3://bucket/x"
-
-
-def test_what_is_cut_short_is_looked_at_whole():
+def test_a_text_that_is_cut_short_and_a_name_with_blanks_are_looked_at_whole():
+    assert without_credentials("s3://KEY:open sesame\n@bucket/x") == "s3://bucket/x"
     name = f"s3://KEY:{'sesame' * 20}@bucket/{'x' * 90}"
     assert "sesame" not in quoted(name)
     assert "sesame" not in str(PateError(f"{'x' * 390} {name} {'x' * 200}"))
+    assert str(PateError("no s3://KEY:sesame@bucket/x")) == "no s3://bucket/x"
 
 
 def test_a_long_text_takes_no_long_time():

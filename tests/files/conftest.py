@@ -48,26 +48,31 @@ def fails():
     return run
 
 
+PROGRAM = """
+import sys
+from pate_cli.core.errors import PateError
+from pate_cli.files.outputs import Outputs
+out = Outputs()
+try:
+    with out:
+        for name in sys.argv[1:]:
+            out.reserve(name)
+            out.write(name, b"x")
+except PateError as error:
+    sys.exit(f"{out.released} {error}")
+except BrokenPipeError:
+    sys.exit(f"{out.released} broken pipe")
+"""
+
+
 @pytest.fixture
 def run_child():
-    """Run the lines of a transaction in a process of its own; its error goes to stderr."""
+    """Write outputs of these names in a process of its own; its error goes to stderr."""
 
-    def run(body, **rest):
-        program = (
-            "import os, sys\n"
-            "from pate_cli.core.errors import PateError\n"
-            "from pate_cli.files.outputs import Outputs\n"
-            "out = Outputs()\n"
-            "try:\n"
-            "    with out:\n"
-            + "".join(f"        {line}\n" for line in body)
-            + "except PateError as e:\n"
-            "    sys.exit(f'{out.released} {e}')\n"
-            "except BrokenPipeError:\n"
-            "    sys.exit(f'{out.released} broken pipe')\n"
-        )
+    def run(*names, **rest):
         return subprocess.run(
-            [sys.executable, "-c", program], check=False, stderr=subprocess.PIPE, text=True, **rest
-        )
+            [sys.executable, "-c", PROGRAM, *names],
+            check=False, stderr=subprocess.PIPE, text=True, **rest,
+        )  # fmt: skip
 
     return run

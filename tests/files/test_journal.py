@@ -84,6 +84,8 @@ def test_another_file_or_kind_is_no_journal(place, whole, content):
     text = refusal(LedgerError, Journal, place, "other" if content is None else "some")
     assert text.startswith(str(place))
     assert "is not a record of what runs cost, or another version of pate wrote it" in text
+    for path in (place.parent, os.devnull):
+        assert "not a regular file" in refusal(LedgerError, Journal, path, "some")
 
 
 def test_lines_that_are_appended_before_others_were_written_again_stay(place, whole):
@@ -95,31 +97,25 @@ def test_lines_that_are_appended_before_others_were_written_again_stay(place, wh
     assert read(place) == [*LINES, {"strike": "a"}, {"strike": "b"}]
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path):
-    for path in (tmp_path, os.devnull):
-        assert "not a regular file" in refusal(LedgerError, Journal, path, "some")
-
-
 LOSSES = {
     "truncated": lambda whole: whole[:-5],
     "emptied": lambda whole: b"",
     "rolled back": lambda whole: whole[: whole.rindex(b"\n", 0, -1) + 1],
     "overwritten": lambda whole: bytes(len(whole)),
     "changed": lambda whole: whole[:-40] + b"x" + whole[-39:],
+    "removed": lambda whole: None,
 }
 
 
-@pytest.mark.parametrize("how", [*LOSSES, "removed"])
+@pytest.mark.parametrize("how", LOSSES)
 def test_what_was_lost_while_somebody_holds_it_is_noticed_by_the_next_append(place, whole, how):
-    journal = Journal(place, "some")
-    if how == "removed":
-        place.unlink()
-    else:
-        place.write_bytes(LOSSES[how](whole))
-    before = place.read_bytes() if place.exists() else None
+    journal, left = Journal(place, "some"), LOSSES[how](whole)
+    place.unlink()
+    if left is not None:
+        place.write_bytes(left)
     with pytest.raises(LedgerError, match="lost or changed lines"):
         journal.catch_up()
-    assert (place.read_bytes() if place.exists() else None) == before
+    assert (place.read_bytes() if place.exists() else None) == left
 
 
 def test_links_lead_to_one_journal(place, whole, tmp_path):

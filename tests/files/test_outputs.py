@@ -1,5 +1,6 @@
 """Outputs on a disk: all of them or none, nothing half-written, and nothing of others replaced."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -12,7 +13,7 @@ from ended import killed
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.files.outputs import Outputs
 from pate_cli.files.protected import beginning, note, watched
-from refusals import unreserved
+from refusals import refusal, unreserved
 
 OLD = beginning(b"old")
 
@@ -21,14 +22,17 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def write(folder, *wanted, force=False, content=b"new", **more):
-    out = Outputs(force=force)
-    with out:
-        for name in wanted:
-            out.reserve(folder / name, replaces=OLD, **more)
-        for name in wanted[::-1]:
-            out.write(folder / name, content)
-    return out
+def put(out, folder, *wanted, content=b"new", **more):
+    """Reserve outputs and write them, the last one first."""
+    for name in wanted:
+        out.reserve(folder / name, replaces=OLD, **more)
+    for name in wanted[::-1]:
+        out.write(folder / name, content)
+
+
+def write(folder, *wanted, force=False, **more):
+    with Outputs(force=force) as out:
+        put(out, folder, *wanted, **more)
 
 
 def test_files_appear_whole_and_only_on_leaving_the_block(tmp_path, drafts):
@@ -78,10 +82,8 @@ def test_two_outputs_never_go_to_one_place(tmp_path, monkeypatch, fails, other):
         out.reserve(other)
 
     text, _ = fails(UsageError, body)
-    assert (
-        text
-        == f"two outputs would be written to the same place, {other}; give each output its own name"
-    )
+    place = f"two outputs would be written to the same place, {other}"
+    assert text == f"{place}; give each output its own name"
 
 
 def test_a_link_stays_and_what_it_names_is_made_or_replaced(tmp_path):
@@ -94,22 +96,15 @@ def test_a_link_stays_and_what_it_names_is_made_or_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize(
-    ("mask", "mode", "expected"),
-    [(0o027, 0o644, 0o640), (0, 0o600, 0o600)],
-)
-def test_permissions_are_the_wish_less_the_umask(
-    tmp_path, drafts, umask, mask, mode, expected, force
-):
+@pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o644), (0, 0o600)])
+def test_permissions_are_the_wish_less_the_umask(tmp_path, drafts, umask, mask, mode, force):
     umask(mask)
     path = tmp_path / "a"
     if force:
         path.write_bytes(b"old")
         path.chmod(0o644)
-    with Outputs(force=force) as out:
-        out.reserve(path, mode=mode, replaces=OLD)
-        out.write(path, b"x")
-    assert stat.S_IMODE(path.stat().st_mode) == expected
+    write(tmp_path, "a", force=force, mode=mode)
+    assert stat.S_IMODE(path.stat().st_mode) == mode & ~mask
 
 
 def test_places_that_take_no_file_are_refused(tmp_path, fails):
@@ -133,8 +128,9 @@ def test_a_file_is_replaced_under_force_alone(tmp_path, fails, drafts):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     assert unreserved(fails, path) == f"{path} exists already; give the output another name"
-    with pytest.raises(OutputError, match="a exists already; use `force` to replace it"):
-        write(tmp_path, "a")
+    assert "a exists already; use `force` to replace it" in refusal(
+        OutputError, write, tmp_path, "a"
+    )
     write(tmp_path, "a", force=True)
     assert path.read_bytes() == b"new"
     assert names(tmp_path) == ["a"]
@@ -154,11 +150,7 @@ def test_nobodys_file_is_replaced_whatever_is_forced(tmp_path, fails, content):
     path = tmp_path / "a"
     path.write_bytes(content)
     like = beginning(rb'\{\s*"kind"')
-
-    def body(out):
-        out.reserve(path, replaces=like)
-
-    text, _ = fails(UsageError, body, force=True)
+    text, _ = fails(UsageError, lambda out: out.reserve(path, replaces=like), force=True)
     assert "so not even `force` replaces it" in text
     assert path.read_bytes() == content
 
@@ -168,9 +160,7 @@ def test_votes_with_a_record_are_not_replaced_however_they_begin(tmp_path, fails
         (tmp_path / name).write_bytes(b"old")
     (tmp_path / "link").symlink_to("a")
     for name in ("a", "link"):
-        text, _ = fails(
-            UsageError, lambda out, at=name: out.reserve(tmp_path / at, replaces=OLD), force=True
-        )
+        text = refusal(UsageError, write, tmp_path, name, force=True)
         assert "is votes that have a record" in text
 
 
@@ -192,41 +182,32 @@ def test_what_is_read_is_no_output(tmp_path, fails, first):
 
 @pytest.mark.parametrize("force", [False, True])
 def test_what_appears_during_the_run_stays_if_it_is_not_ours(tmp_path, fails, drafts, force):
-    first, second = tmp_path / "a", tmp_path / "b"
-
     def body(out):
-        for path in (first, second):
-            out.reserve(path, replaces=OLD)
-            out.write(path, b"new")
-        second.write_bytes(b"theirs")
+        put(out, tmp_path, "a", "b")
+        (tmp_path / "b").write_bytes(b"theirs")
 
     text, out = fails(UsageError if force else OutputError, body, force=force)
-    assert text.endswith(f"; what was written to {first} stays")
+    assert text.endswith(f"; what was written to {tmp_path / 'a'} stays")
     assert out.released is True
     assert names(tmp_path) == ["a", "b"]
-    assert second.read_bytes() == b"theirs"
+    assert (tmp_path / "b").read_bytes() == b"theirs"
 
 
-def test_a_resumed_run_finds_what_it_put_there_before(tmp_path, fails, drafts):
+def test_a_resumed_run_finds_what_it_put_there_before(tmp_path, drafts):
     """A kill between two names leaves the report there and no labels; the run is paid for."""
     report, labels = tmp_path / "r", tmp_path / "l"
 
     def publish(told, given):
-        def body(out):
+        with Outputs() as out:
             for path, content in ((report, told), (labels, given)):
                 out.reserve(path, resumed=True)
                 out.write(path, content)
 
-        return body
-
     report.write_bytes(b"report")
     for _ in range(2):
-        with Outputs() as out:
-            publish(b"report", b"labels")(out)
-    text, _ = fails(OutputError, publish(b"another", b"labels"))
-    assert "r exists already; " in text
-    text, _ = fails(OutputError, publish(b"report", b"others"))
-    assert "l exists already; " in text
+        publish(b"report", b"labels")
+    assert "r exists already; " in refusal(OutputError, publish, b"another", b"labels")
+    assert "l exists already; " in refusal(OutputError, publish, b"report", b"others")
     assert labels.read_bytes() == b"labels"
     assert names(tmp_path) == ["l", "r"]
 
@@ -234,9 +215,8 @@ def test_a_resumed_run_finds_what_it_put_there_before(tmp_path, fails, drafts):
 @pytest.mark.parametrize("error", [RuntimeError, OSError, KeyboardInterrupt, SystemExit])
 def test_an_error_in_the_block_leaves_nothing(tmp_path, error, fails, drafts):
     def body(out):
-        for name in ("a", "b"):
-            out.reserve(tmp_path / name)
-        out.write(tmp_path / "a", b"new")
+        put(out, tmp_path, "a")
+        out.reserve(tmp_path / "b")
         with out.open(tmp_path / "b") as file:
             file.write(b"new")
             raise error("mine")
@@ -248,43 +228,32 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path, error, fails, drafts):
 
 
 def test_a_disk_that_fails_releases_nothing(tmp_path, monkeypatch, fails, drafts):
-    real, calls, number = os.fsync, [], errno.EIO
-
-    def fail(descriptor):
-        calls.append(descriptor)
-        if len(calls) == 2:  # the first file is whole already
-            raise OSError(number, os.strerror(number))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail)
-    text, _ = fails(OutputError, lambda out: _two(out, tmp_path))
-    assert text == f"cannot write {tmp_path / 'b'}: {os.strerror(number)}; nothing was released"
+    failing_at_the_second("fsync", monkeypatch)  # the first file is whole already
+    text, _ = fails(OutputError, lambda out: put(out, tmp_path, "a", "b"))
+    assert text == f"cannot write {tmp_path / 'a'}: bad disk; nothing was released"
     assert names(tmp_path) == []
 
 
-def _two(out, folder):
-    for name in ("a", "b"):
-        out.reserve(folder / name)
-        out.write(folder / name, b"x")
+def failing_at_the_second(step, monkeypatch):
+    """Have the second call of a step of the system fail."""
+    real, calls = getattr(os, step), []
+
+    def fail(*given, **more):
+        calls.append(given)
+        if len(calls) == 2:
+            raise OSError(errno.EIO, "bad disk")
+        return real(*given, **more)
+
+    monkeypatch.setattr(os, step, fail)
 
 
 @pytest.mark.parametrize("step", ["link", "fsync"])
 def test_a_last_step_that_fails_says_what_stays(tmp_path, monkeypatch, fails, step):
     (tmp_path / "b").write_bytes(b"old")
-    real, calls = getattr(os, step), []
 
     def body(out):
-        for name in ("a", "b"):
-            out.reserve(tmp_path / name, replaces=OLD)
-            out.write(tmp_path / name, b"new")
-
-        def fail(*given, **more):
-            calls.append(given)
-            if len(calls) == 2:
-                raise OSError(errno.EIO, "bad disk")
-            return real(*given, **more)
-
-        monkeypatch.setattr(os, step, fail)
+        put(out, tmp_path, "a", "b")
+        failing_at_the_second(step, monkeypatch)
 
     text, out = fails(OutputError, body, force=True)
     monkeypatch.undo()
@@ -348,17 +317,14 @@ def test_an_interruption_at_any_call_leaves_no_draft_and_is_told(tmp_path, monke
         out = Outputs()
         with monkeypatch.context() as patch:
             ending_at(when, lambda: signal.raise_signal(signal.SIGINT), patch.setattr)
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 with out:
-                    _two(out, folder)
-            except KeyboardInterrupt:
-                pass
-            else:
+                    put(out, folder, "a", "b")
                 complete += 1
         out.discard()  # as the command line does, should it come while drafts are removed
         left = {path.name: path.read_bytes() for path in folder.iterdir()}
         if drafts == "nameless":
-            assert left in ({}, {"a": b"x"}, {"a": b"x", "b": b"x"})
+            assert left in ({}, {"a": b"new"}, {"a": b"new", "b": b"new"})
         assert not [name for name in left if name.startswith(".")]
         assert out.released or not left
     assert complete > 5

@@ -14,33 +14,24 @@ from pate_cli.core.words import LabelFormat
 from pate_cli.files.protected import PAGE, REPORT, kept
 from pate_cli.files.results import columns_in, encoded_table
 from pate_cli.labels.forms import labels_in
+from stored import npy
 
 COUNTS = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=20)
 SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
 
 
-def written(columns, kind):
-    return encoded_table(pa.table(columns), kind)
-
-
-def saved(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
 def votes_in(kind):
     """Votes in a format, by layout."""
     if kind is LabelFormat.NPY:
-        several = np.zeros((4, 3, 5), np.int8)
-        return {
-            "few labels": saved(SAID.astype(np.int8)),
-            "damaged": b"\x93NUMPY\x01\x00v\x00{'descr': '<i4', 'fort",
-            "counts": saved(COUNTS.astype("<i4")),
-            "labels": saved(SAID),
-            "several": saved(several),
-            "truth": saved(COUNTS.argmax(axis=1)),
+        arrays = {
+            "few labels": SAID.astype(np.int8),
+            "counts": COUNTS.astype("<i4"),
+            "labels": SAID,
+            "several": np.zeros((4, 3, 5), np.int8),
+            "truth": COUNTS.argmax(axis=1),
         }
+        damaged = b"\x93NUMPY\x01\x00v\x00{'descr': '<i4', 'fort"
+        return {name: npy(array) for name, array in arrays.items()} | {"damaged": damaged}
     ids = np.arange(20)
     tables = {
         "counts": {"query_id": ids, **{f"class_{j}": COUNTS[:, j] for j in range(3)}},
@@ -48,7 +39,7 @@ def votes_in(kind):
         "long": {"query_id": ids, "teacher": ids % 4, "label": SAID[:, 0]},
         "truth": {"query_id": ids, "label": SAID[:, 0]},
     }
-    found = {name: written(table, kind) for name, table in tables.items()}
+    found = {name: encoded_table(pa.table(table), kind) for name, table in tables.items()}
     return found | {"damaged": b"\x00", "text": b"label,source\n"}
 
 
@@ -71,53 +62,44 @@ def test_votes_never_pass_for_labels_nor_for_anything_else(kind, layout):
 def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
     votes = (SAID > 0)[:, :, None].repeat(2, axis=2).astype(np.int8) if several else COUNTS
     path = tmp_path / f"l.{kind}"
-    layout = "multilabel" if several else "counts"
-    pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1, into=path)
+    told = {"layout": "multilabel" if several else "counts", "sigma2": 9.0, "seed": 1}
+    pate.aggregate(votes, "gnmax", into=path, **told)
     if several and kind is LabelFormat.NPY:  # votes of teachers could look like this
         assert refused(path.read_bytes(), labels_in(kind))
         return
     for other in LabelFormat:
         assert refused(path.read_bytes(), labels_in(other)) == (other is not kind)
     assert refused(path.read_bytes(), REPORT)
-    done = pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1)
+    done = pate.aggregate(votes, "gnmax", **told)
     with pytest.raises(OutputError, match="exists already; use `force`"):
         done.labels.save(path)
     done.labels.save(path, force=True)
 
 
-def record(folder):
-    place = folder / "record"
-    pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, record=place)
-    return place
-
-
 def test_reports_and_results_make_way_for_their_like(tmp_path):
-    done = pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, seed=1)
-    paths = [tmp_path / name for name in ("r.json", "s.json", "s.csv", "p.html")]
-    report, spent, table, page = paths
-    done.report.save(report)
-    found = pate.spent(record(tmp_path))
-    found.save(spent)
-    found.save(table)
-    curve = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
+    told = {"layout": "counts", "sigma2": 30.0}
+    done = pate.aggregate(COUNTS, "gnmax", seed=1, record=tmp_path / "record", **told)
+    report, spent, table, page = (
+        tmp_path / name for name in ("r.json", "s.json", "s.csv", "p.html")
+    )
+    found = pate.spent(tmp_path / "record")
+    results = {report: done.report, spent: found, table: found, page: pate.explain(done.report)}
     for force in (False, True):
-        pate.explain(done.report).save(page, force=force)
+        for path, result in results.items():
+            result.save(path, force=force)
+    curve = pate.rdp_curve(pate.quote(COUNTS, "gnmax", **told))
     assert not refused(report.read_bytes(), REPORT)
     assert not refused(curve.to_json().encode(), REPORT)
     assert not refused(page.read_bytes(), PAGE)
-    for path in (spent, table):
-        found.save(path, force=True)
     for one, other in itertools.permutations([report, spent], 2):
         before = one.read_bytes()
         with pytest.raises(UsageError, match="not even `force`"):
-            (done.report if other is report else found).save(one, force=True)
+            results[other].save(one, force=True)
         assert one.read_bytes() == before
 
 
 def test_the_column_of_ids_may_have_any_name():
-    table = pa.table({"case": [1], "label": [0], "source": ["teachers"]})
-    content = written({name: np.array(table[name]) for name in table.column_names}, LabelFormat.CSV)
-    assert not refused(content, labels_in(LabelFormat.CSV))
+    assert not refused(b"case,label,source\n1,0,teachers\n", labels_in(LabelFormat.CSV))
 
 
 @pytest.mark.parametrize("kind", ["ledger", "cost-ledger", "spend-record", "record", "checkpoint"])

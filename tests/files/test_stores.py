@@ -30,10 +30,9 @@ def store(request, tmp_path, monkeypatch):
 
     def held():
         found = client.get_file_info(fs.FileSelector(base, recursive=True))
+        files = [each.path for each in found if each.is_file]
         return {
-            info.path.removeprefix(f"{base}/"): client.open_input_file(info.path).read()
-            for info in found
-            if info.is_file
+            path.removeprefix(f"{base}/"): client.open_input_file(path).read() for path in files
         }
 
     def put(name, data):
@@ -88,8 +87,8 @@ def test_what_is_there_stays_unless_it_begins_alike_and_is_forced(store):
     assert message == f"{shown} exists already; use `force` to replace it"
     write(address("l.csv"), force=True)
     assert "not even `force`" in refusal(UsageError, write, address("v.csv"), force=True)
-    with pytest.raises(OutputError, match="it is a folder; name a file in it"):
-        write(address("l.csv").replace("/l.csv", ""))
+    folder = refusal(OutputError, write, address("l.csv").replace("/l.csv", ""))
+    assert "it is a folder; name a file in it" in folder
     two = refusal(UsageError, write, address("a"), address("a").replace("sesame", "other"))
     assert two.startswith("two outputs would be written to the same place, s3://")
     assert "sesame" not in two + message
@@ -113,9 +112,7 @@ def test_what_appears_during_the_run_stays_unless_it_is_of_the_same_run(store):
 
 
 @pytest.mark.parametrize("denied", ["delete_file", "open_output_stream"])
-def test_a_store_that_denies_something_is_told_before_anything_is_spent(
-    tmp_path, monkeypatch, denied
-):
+def test_a_store_that_denies_something_is_told_before_the_run(tmp_path, monkeypatch, denied):
     """Where nothing can be deleted, what was put to try it stays: its name says what it is."""
     local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
 
@@ -131,9 +128,8 @@ def test_a_store_that_denies_something_is_told_before_anything_is_spent(
     monkeypatch.setattr(outputs, "filesystem_of", lambda uri: (Denying(), "l.csv"))
     with Outputs() as out:
         out.reserve("s3://x:sesame@b/l.csv")
-        with pytest.raises(OutputError) as caught:
-            out.try_out()
-    assert str(caught.value) == ("cannot write s3://b/l.csv: AWS Error ACCESS_DENIED")
+        denial = refusal(OutputError, out.try_out)
+    assert denial == "cannot write s3://b/l.csv: AWS Error ACCESS_DENIED"
     left = [path.name for path in tmp_path.iterdir()]
     assert all(name.startswith(".pate-unfinished-") for name in left)
     assert len(left) == (denied == "delete_file")
@@ -141,13 +137,9 @@ def test_a_store_that_denies_something_is_told_before_anything_is_spent(
 
 @pytest.mark.parametrize("name", ["s3://k:sesame@b/l.json", "gs://b/l"])
 def test_secrets_stay_on_disk(name):
-    with pytest.raises(UsageError) as caught, Outputs() as out:
-        out.reserve(name, mode=0o600)
+    text = refusal(UsageError, write, name, mode=0o600)
     shown = name.replace("k:sesame@", "")
-    assert str(caught.value) == (
-        f"{shown} must be on disk: an object store has no file mode, which keeps a "
-        "secret; name a path"
-    )
+    assert text.startswith(f"{shown} must be on disk: an object store has no file mode")
 
 
 def test_an_address_of_this_disk_is_a_file(tmp_path):

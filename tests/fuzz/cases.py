@@ -1,7 +1,5 @@
 """What is fuzzed: how input is made from a seed, and who reads it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -68,9 +66,6 @@ def seeded(case: str, seed: int) -> Generator:
     return np.random.default_rng([crc32(case.encode()), seed])
 
 
-# Readers.
-
-
 _SUITABLE: dict[Layout, dict[str, Any]] = {
     Layout.LABELS: {"label_names": ["cat", "dog", "bird"]},
     Layout.LONG: {"label_names": ["cat", "dog", "bird"]},
@@ -131,24 +126,12 @@ def _read_prior(name: str, rng: Generator) -> None:
         list(with_prior(votes, name, 3).guessed(votes.queries).batches())
 
 
-def _read_queries(name: str, _rng: Generator) -> None:
-    query_ids(name, None)
-
-
 def _read_groups(name: str, rng: Generator) -> None:
     found = teacher_groups(name)
     assert found is not None
     _ = found.public
     names = tuple(f"teacher_{t}" for t in range(len(found)))
     found.in_columns(names if rng.integers(0, 2) else None, len(found), name)
-
-
-def _read_names(name: str, _rng: Generator) -> None:
-    ClassNames(class_names(f"@{name}"))
-
-
-def _read_aliases(name: str, _rng: Generator) -> None:
-    ClassNames(("cat", "dog"), normalise=True, aliases=aliases_of(name) or {})
 
 
 def _read_ledger(name: str, _rng: Generator) -> None:
@@ -168,26 +151,22 @@ def _read_record(name: str, _rng: Generator) -> None:
     release([name, ledger()], record=False, release="none").report.to_json()
 
 
-def _read_released(name: str, _rng: Generator) -> None:
-    """A file of any kind that is released; nothing is drawn, nor kept."""
-    release(name, record=False, release="none").report.to_json()
-
-
 READERS: dict[str, Callable[[str, Generator], object]] = {
     "student": _read_student,
     "prior": _read_prior,
-    "queries": _read_queries,
+    "queries": lambda name, _: query_ids(name, None),
     "groups": _read_groups,
-    "names": _read_names,
-    "aliases": _read_aliases,
+    "names": lambda name, _: ClassNames(class_names(f"@{name}")),
+    "aliases": lambda name, _: ClassNames(
+        ("cat", "dog"), normalise=True, aliases=aliases_of(name) or {}
+    ),
     "ledger": _read_ledger,
     "record": _read_record,
-    "report": _read_released,
+    # Of any kind; nothing is drawn, nor kept.
+    "report": lambda name, _: release(name, record=False, release="none").report.to_json(),
 }
 _BESIDE = ("student", "prior", "queries", "groups", "aliases")
 
-
-# Lines of a session.
 
 _SAID = (0, -1, 1.5, 10**4000, 1e999, True, None, "", "cat", f"q{MARK}", "7" * 5000, "\ud800", [],
          {}, [None] * 9, ["cat", True, 1], [MARK, 0.5, 3], {"cat": MARK}, {"2": -MARK}, [[MARK]],
@@ -220,8 +199,6 @@ def _read_session(name: str, rng: Generator) -> None:
         raise VoteError(errors[rng.integers(0, len(errors))])
 
 
-# Names of things that are no files.
-
 _NAMES = ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
           "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
           "hdfs://", "x://y", "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%", "/dev/null",
@@ -234,8 +211,7 @@ def _thing(rng: Generator) -> Iterator[str]:
     """The name of a device, a socket, a pipe with a writer, a folder, a link, or of nothing."""
 
     def damaged() -> bytes:
-        kinds = list(WHOLE)
-        return struck(whole(kinds[rng.integers(0, len(kinds))]), rng)
+        return _damaged(list(WHOLE)[rng.integers(0, len(WHOLE))], rng)
 
     name = _NAMES[rng.integers(0, len(_NAMES))]
     if name == "socket":
@@ -289,8 +265,6 @@ def _read_thing(_name: str, rng: Generator) -> None:
     with _thing(rng) as name:
         reader(name, rng)
 
-
-# Options.
 
 _NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan",
             "inf", "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0",
@@ -357,42 +331,40 @@ def _read_options(_name: str, rng: Generator) -> None:
             option = list(_WORDS)[rng.integers(0, len(_WORDS))]
             value = _WORDS[option][rng.integers(0, len(_WORDS[option]))]
         given += [f"--{option}", value]
-    code, said = run(given)
-    RefusalError.check(code, said, given)
+    _check(*run(given), given)
 
 
 class RefusalError(AssertionError):
     """An exit code that is not documented, or none of the lines one refusal should be."""
 
-    @classmethod
-    def check(cls, code: int, said: str, given: list[str]) -> None:
-        """Notes may come before a refusal; wrong usage is told by Typer in its own lines."""
-        if code != 0 and not 2 <= code <= 10:
-            raise cls(f"exit code {code} of {given!r:.300}: {said[-300:]!r}")
-        usage = code == 2 and said.startswith("Usage: ")
-        if not usage and any(not line.isprintable() for line in said.split("\n")):
-            raise cls(f"control characters after {given!r:.300}")
-        if not usage and code and not said.splitlines()[-1].startswith("pate: "):
-            raise cls(f"no line of ours after {given!r:.300}: {said[-300:]!r}")
+
+def _check(code: int, said: str, given: list[str]) -> None:
+    """Notes may come before a refusal; wrong usage is told by Typer in its own lines."""
+    if code != 0 and not 2 <= code <= 10:
+        raise RefusalError(f"exit code {code} of {given!r:.300}: {said[-300:]!r}")
+    if code == 2 and said.startswith("Usage: "):
+        return
+    if any(not line.isprintable() for line in said.split("\n")):
+        raise RefusalError(f"control characters after {given!r:.300}")
+    if code and not said.splitlines()[-1].startswith("pate: "):
+        raise RefusalError(f"no line of ours after {given!r:.300}: {said[-300:]!r}")
 
 
 def _damaged(kind: str, rng: Generator) -> bytes:
     return struck(whole(kind), rng)
 
 
-_LAYOUTS = {
-    "npy of words": Layout.LABELS,
-    "npy of scores": Layout.SCORES,
-    "npy of labels": Layout.MULTILABEL,
-    "parquet, long": Layout.LONG,
-    "parquet, sparse": Layout.SPARSE,
-    "parquet, words": Layout.LABELS,
-}
-
-
 def layout_of(kind: str) -> Layout:
     """How a whole file of this kind holds votes."""
-    return _LAYOUTS.get(kind, Layout.COUNTS)
+    layouts = {
+        "npy of words": Layout.LABELS,
+        "npy of scores": Layout.SCORES,
+        "npy of labels": Layout.MULTILABEL,
+        "parquet, long": Layout.LONG,
+        "parquet, sparse": Layout.SPARSE,
+        "parquet, words": Layout.LABELS,
+    }
+    return layouts.get(kind, Layout.COUNTS)
 
 
 _MAKERS: dict[str, Callable[[Generator], bytes]] = {

@@ -1,7 +1,5 @@
 """Bytes of a file damaged by chance."""
 
-from __future__ import annotations
-
 from numpy.random import Generator
 
 _STRUCTURE = b"\",;{}[]()\n\r\t :-+.e0'\\\x00\xff"

@@ -1,7 +1,5 @@
 """Files that are valid, or nearly, and that nobody expects."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct
@@ -98,8 +96,6 @@ def odd_array(rng: Generator) -> bytes:
             array = rng.choice(odd, size=shape).astype(kind)
     return npy(np.asarray(array, order="F" if rng.integers(0, 3) == 0 else "C"))
 
-
-# Tables.
 
 _NAMES = (
     "query_id", "teacher_id", "label", "count", "counts", "labels", "class_0", "class_1", "class_2",

@@ -4,8 +4,6 @@ Every field is dropped, and replaced by whatever JSON can hold. What is read aft
 its readers use it, so that nothing odd passes a reader and ends what comes behind it.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
@@ -17,7 +15,6 @@ import pytest
 import pate_cli as pate
 import record_files
 import reports
-import sealing
 from fuzz.whole import record
 from fuzz.whole import report as whole_report
 from pate_cli.core.arrays import LabelSet
@@ -30,6 +27,7 @@ from pate_cli.disclosure.runs import RunKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.files.document import encoded
 from pate_cli.votes.facts import TeacherGroups
+from sealing import sealed
 from slices import EVERY, some
 from some_runs import told as told_of
 
@@ -78,28 +76,28 @@ def check(cases, read, use, *errors):
     """How many are read; whatever refuses the others, or ends their use, does so in one line."""
     read_any = 0
     for name, altered in cases:
-        try:
-            found = read(altered)
-        except errors as refusal:
-            one_line(refusal, name)
-            continue
-        except Exception as error:
-            raise AssertionError(name) from error
-        read_any += 1
-        try:
-            use(found)
-        except PateError as refusal:
-            one_line(refusal, name)
-        except Exception as error:
-            raise AssertionError(name) from error
+        found = one_line(name, errors, read, altered)
+        if found is not REFUSED:
+            read_any += 1
+            one_line(name, PateError, use, found)
     return read_any
 
 
-def one_line(error, name):
-    text = str(error)
-    assert text, name
-    assert text.isprintable(), name
-    assert len(text) <= 600, name
+REFUSED = object()
+
+
+def one_line(name, errors, step, given):
+    """What a step gives, or that it is refused in one line."""
+    try:
+        return step(given)
+    except errors as refusal:
+        text = str(refusal)
+        assert text, name
+        assert text.isprintable(), name
+        assert len(text) <= 600, name
+        return REFUSED
+    except Exception as error:
+        raise AssertionError(name) from error
 
 
 def ledger():
@@ -118,11 +116,6 @@ def ledger():
         sensitivity=np.array([[0.1, 0.2], [0.1, 0.2]]),
         rounds=(Round.of(asked, id="a" * 32, answers=20),),
     )
-
-
-def sealed(data):
-    """The file of a version that carries a checksum, as if pate had written it."""
-    return sealing.sealed(data).encode()
 
 
 def from_file(path, reader, content):
@@ -155,7 +148,7 @@ def test_a_ledger(whole, tmp_path):
     with reports.costs_once():
         assert check(
             damaged(data),
-            lambda altered: from_file(tmp_path / "l.json", Ledger.read, sealed(altered)),
+            lambda altered: from_file(tmp_path / "l.json", Ledger.read, sealed(altered).encode()),
             lambda found: released(found, whole()),
             LedgerError,
         )

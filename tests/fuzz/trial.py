@@ -1,7 +1,5 @@
 """One trial: success, or one refusal as it is documented, and soon."""
 
-from __future__ import annotations
-
 import re
 import resource
 import time

@@ -1,7 +1,5 @@
 """Files as they should be, to be damaged. Every number of votes in them begins with MARK."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import replace
@@ -84,11 +82,6 @@ def _texts() -> Any:
 def _csv() -> bytes:
     rows = [f"q{row}," + ",".join(map(str, line)) for row, line in enumerate(votes())]
     return "\n".join(["query_id,class_0,class_1,class_2", *rows]).encode()
-
-
-def chances() -> np.ndarray[Any, Any]:
-    """Predictions of a student, [queries, 4]."""
-    return np.full((_ROWS, 4), 0.25)
 
 
 def _groups() -> Any:
@@ -189,9 +182,9 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "arrow, stream": lambda: arrow(wide(), pa.ipc.new_stream, rows=16),
     "gzip": lambda: gzip.compress(_csv(), mtime=0),
     "zstd": lambda: pa.compress(_csv(), "zstd", asbytes=True),
-    "student, npy": lambda: npy(chances()),
+    "student, npy": lambda: npy(np.full((_ROWS, 4), 0.25)),
     "student, parquet": lambda: parquet(
-        pa.table({"query_id": _ids(), **{f"class_{c}": chances()[:, c] for c in range(4)}})
+        pa.table({"query_id": _ids(), **{f"class_{c}": [0.25] * _ROWS for c in range(4)}})
     ),
     "student, csv": lambda: b"a,b\n" + b"0.25,0.75\n" * _ROWS,
     "prior, npy": lambda: npy(np.arange(_ROWS) % 3),

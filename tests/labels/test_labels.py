@@ -80,9 +80,7 @@ def test_several_labels_a_query_are_those_of_whole_queries():
     other = refusal(ParameterError, several, [1, 2])
     assert other == "row 1: a label must be in [0, 1], or -1 for none"
     single = refusal(ParameterError, lambda: few().by_query)
-    assert (
-        single == "by_query needs several labels per query, but every query has one; use `labels`"
-    )
+    assert single.startswith("by_query needs several labels per query, but every query has one")
 
 
 def test_labels_are_frozen_and_the_callers_arrays_are_not():
@@ -103,12 +101,11 @@ def test_labels_are_frozen_and_the_callers_arrays_are_not():
 
 def test_sources_are_texts_whatever_they_were_given_as():
     labels = few()
-    assert labels.sources.tolist() == ["teachers", "none", "student"]
-    assert labels.source_codes.tolist() == [0, 2, 1]
-    assert few(sources=labels.source_codes).sources.tolist() == labels.sources.tolist()
-    assert few(sources=labels.sources.astype(object)).sources.tolist() == labels.sources.tolist()
-    assert replace(labels, metadata={"a": "1"}).sources.tolist() == labels.sources.tolist()
-    assert labels.answers == 1
+    texts = ["teachers", "none", "student"]
+    for given in (texts, labels.source_codes, np.array(texts, dtype=object)):
+        assert few(sources=given).sources.tolist() == texts
+    assert replace(labels, metadata={"a": "1"}).sources.tolist() == texts
+    assert (labels.source_codes.tolist(), labels.answers) == ([0, 2, 1], 1)
 
 
 def test_labels_are_a_sequence_of_classes_or_names():
@@ -165,13 +162,8 @@ def test_rows_that_were_not_asked_are_no_unanswered_ones():
     assert repr(whole) == "<Labels: 2 of 3 queries labelled, 2 not asked>"
     counted = whole.to_dict()
     assert (counted["queries"], counted["none"], counted["not asked"]) == (3, 1, 2)
-
-
-def test_parts_of_a_run_are_joined():
-    texts = [few(ids=np.array([text] * 3)) for text in ("a", "bcd")]
-    whole = joined(texts)
-    assert whole.ids.tolist() == ["a"] * 3 + ["bcd"] * 3
-    assert whole.sources.tolist() == few().sources.tolist() * 2
+    texts = joined([few(ids=np.array([text] * 3)) for text in ("a", "bcd")])
+    assert texts.ids.tolist() == ["a"] * 3 + ["bcd"] * 3
 
 
 def test_labels_are_saved_by_the_name_of_the_file(tmp_path):

@@ -1,7 +1,5 @@
 """The scripts in sample_votes/, imported as they are run: with their own folder first."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 
@@ -14,6 +12,11 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_votes"
 def samples():
     """The folder of the sample votes."""
     return SAMPLES
+
+
+@pytest.fixture
+def readme():
+    return (SAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The builders, on few teachers: the same again, and ballots counted rightly."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import subprocess
@@ -14,9 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 
-def test_adult_again(script, samples):
+@pytest.fixture
+def builder(script):
+    """A script that needs scikit-learn."""
     pytest.importorskip("sklearn")
-    adult, ensembles = script("make_adult"), script("ensembles")
+    return script
+
+
+def test_adult_again(builder):
+    adult, ensembles = builder("make_adult"), builder("ensembles")
     records = ensembles.load("adult_records.parquet")
     counts, ballots, truth = adult.votes(records, teachers=3, trees=5)
     again, _, _ = adult.votes(records, teachers=3, trees=5)
@@ -25,9 +29,8 @@ def test_adult_again(script, samples):
     assert 0.7 < (ballots == truth).mean() < 0.9
 
 
-def test_digit_labels_again(script, samples):
-    pytest.importorskip("sklearn")
-    labels, digits = script("make_digit_labels"), script("make_digits")
+def test_digit_labels_again(builder, samples):
+    labels, digits = builder("make_digit_labels"), builder("make_digits")
     pixels, shown = digits.digits()
     committed = np.load(samples / "digit_labels.npy")
     again = labels.votes(pixels, shown, teachers=5)
@@ -36,9 +39,8 @@ def test_digit_labels_again(script, samples):
     np.testing.assert_array_equal(labels.properties(shown)[1200:1580], truth)
 
 
-def test_digits_again(script, samples):
-    pytest.importorskip("sklearn")
-    digits, ensembles = script("make_digits"), script("ensembles")
+def test_digits_again(builder):
+    digits, ensembles = builder("make_digits"), builder("ensembles")
     pixels, labels = digits.digits()
     counts, _ = digits.votes(pixels, labels)
     committed = ensembles.load_counts("digits.parquet")
@@ -47,9 +49,8 @@ def test_digits_again(script, samples):
     np.testing.assert_array_equal(labels[1200:], ensembles.load("digits_truth.parquet")["label"])
 
 
-def test_cells_again(script, samples):
-    pytest.importorskip("sklearn")
-    cells = script("make_cells")
+def test_cells_again(builder, samples):
+    cells = builder("make_cells")
     features, labels = cells.cells()
     said = cells.ballots(features, labels, teachers=5)
     kept = pq.read_table(samples / "cells.parquet")

@@ -1,4 +1,4 @@
-"""What stands beside votes, made by hand: predictions, true labels and guesses."""
+"""What stands beside votes, made by hand."""
 
 import numpy as np
 
@@ -8,11 +8,8 @@ from pate_cli.votes.join import Joined
 def a_student(probabilities, ids=None):
     """Predictions [queries, classes], by place or by id."""
     values = np.asarray(probabilities, dtype=np.float64)
-    return values if ids is None else Joined("the student", values, _ids(ids))
-
-
-def _ids(given):
-    if given is None:
-        return None
-    ids = np.asarray(given)
-    return ids.astype(np.int64) if ids.dtype.kind in "iu" else tuple(ids.tolist())
+    if ids is None:
+        return values
+    ids = np.asarray(ids)
+    numbers = ids.dtype.kind in "iu"
+    return Joined("the student", values, ids.astype(np.int64) if numbers else tuple(ids.tolist()))

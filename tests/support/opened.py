@@ -1,5 +1,6 @@
 """Votes as `open_votes` reads them, whole, or the line with which it refuses them."""
 
+import csv
 from itertools import chain
 
 import numpy as np
@@ -30,6 +31,28 @@ def listed(source, **options):
     """(the file, all ids, histograms) as lists."""
     file, ids, counts = read(source, **options)
     return file, ids, counts.tolist()
+
+
+def by_name(source, **options):
+    """(the file, the votes of each row by names that nobody listed)."""
+    with open_votes(source, any_name=True, **options) as file:
+        (batch,) = file.batches()
+    rows = zip(batch.counts.labels, batch.counts.counts, strict=True)
+    names = file.names.names
+    return file, [{names[at]: n for at, n in zip(*row, strict=True) if n} for row in rows]
+
+
+def in_csv(path, votes, *, long=False):
+    """The CSV file of texts [queries, teachers]: a row a vote, or a row a query."""
+    if long:
+        heads = ["query_id", "teacher_id", "label"]
+        rows = [(q, t, vote) for q, row in enumerate(votes) for t, vote in enumerate(row)]
+    else:
+        heads = ["query_id", *(f"teacher_{t}" for t in range(len(votes[0])))]
+        rows = [(f"q{q}", *row) for q, row in enumerate(votes)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([heads, *rows])
+    return path
 
 
 def by_hand(labels, classes, weights=None):

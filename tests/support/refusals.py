@@ -6,10 +6,10 @@ from pate_cli.core.errors import OutputError
 
 
 def refusal(error, call, *args, **kwargs):
-    """The text with which a call is refused; one line."""
+    """The text with which a call is refused; one printable line."""
     with pytest.raises(error) as caught:
         call(*args, **kwargs)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
     return str(caught.value)
 
 

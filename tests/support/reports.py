@@ -62,17 +62,9 @@ def _interactive():
 
 @functools.cache
 def _ledger(first, last):
-    return pate.aggregate(
-        votes()[first:last],
-        "gnmax",
-        **SHAPE,
-        release="upper",
-        order=6.0,
-        beta=0.05,
-        sigma_release=8.0,
-        keep_ledger=True,
-        seed=first + 1,
-    ).ledger
+    told = {"release": "upper", "order": 6.0, "beta": 0.05, "sigma_release": 8.0}
+    asked = {"keep_ledger": True, "seed": first + 1, **SHAPE, **told}
+    return pate.aggregate(votes()[first:last], "gnmax", **asked).ledger
 
 
 def _of_ledgers(ledgers, **settings):
@@ -118,26 +110,20 @@ def _account(*external):
 
 def _released_priors(*weights):
     """Rounds of priors of these weights, 0 for none."""
-    ledgers = [
-        pate.aggregate(
-            votes()[20 * place :][:20], "gnmax", **SHAPE, release="none", order=6.0, seed=place,
-            keep_ledger=True,
-            **({"prior": np.zeros(20, dtype=np.int64), "prior_weight": weight} if weight else {}),
-        ).ledger
-        for place, weight in enumerate(weights)
-    ]  # fmt: skip
+    ledgers = []
+    for place, weight in enumerate(weights):
+        told = {"release": "none", "order": 6.0, "seed": place, "keep_ledger": True, **SHAPE}
+        if weight:
+            told |= {"prior": np.zeros(20, dtype=np.int64), "prior_weight": weight}
+        ledgers.append(pate.aggregate(votes()[20 * place :][:20], "gnmax", **told).ledger)
     return _of_ledgers(ledgers, release="none", order=6.0, seed=9), None
 
 
-def _opened(source, **asked):
-    done = _done(source, **asked)
-    return done.report, done.labels
-
-
-def _done(source, *, mechanism="confident", asked=(), **reading):
+def _opened(source, *, mechanism="gnmax", **reading):
+    parameters = CONFIDENT if mechanism == "confident" else {}
     with pate.open_votes(source, **reading) as opened:
-        parameters = CONFIDENT if mechanism == "confident" else {}
-        return pate.aggregate(opened, mechanism, seed=4, **parameters, **dict(asked))
+        done = pate.aggregate(opened, mechanism, seed=4, **parameters)
+    return done.report, done.labels
 
 
 def _labels_of_teachers():
@@ -153,23 +139,15 @@ def _long():
 
 def _several():
     answers = np.random.default_rng(2).random((12, 60, 3)) < (0.9, 0.2, 0.5)
-    return _opened(answers.astype(np.int8), layout="multilabel", teachers=60)
+    told = {"layout": "multilabel", "teachers": 60}
+    return _opened(answers.astype(np.int8), mechanism="confident", **told)
 
 
-def _groups(mechanism="confident", *, heavy=2, **asked):
-    each = pate.TeacherGroups(
-        ("a",) * 20 + ("b",) * 40, weights=(heavy,) * 20 + (1,) * 40,
-        teachers_per_record=(1,) * 20 + (2,) * 40,
-    )  # fmt: skip
-    return _done(
-        _labels_of_teachers(), mechanism=mechanism, asked=asked, layout="labels", groups=each,
-        **SHAPE,
-    )  # fmt: skip
-
-
-def _of_groups(mechanism):
-    done = _groups(mechanism)
-    return done.report, done.labels
+def _groups(mechanism):
+    names, weights, k = ("a",) * 20 + ("b",) * 40, (2,) * 20 + (1,) * 40, (1,) * 20 + (2,) * 40
+    groups = pate.TeacherGroups(names, weights=weights, teachers_per_record=k)
+    told = {"layout": "labels", "groups": groups, **SHAPE}
+    return _opened(_labels_of_teachers(), mechanism=mechanism, **told)
 
 
 KINDS = {
@@ -187,13 +165,11 @@ KINDS = {
     "sharp": lambda: _test(refuse=False, bound="conditional"),
     "met": lambda: _run(target_epsilon=300.0, max_queries=40),
     "two per record": lambda: _run("gnmax", teachers_per_record=2),
-    "classes read off": lambda: _opened(
-        _labels_of_teachers(), mechanism="gnmax", layout="labels", teachers=60
-    ),
-    "queries read off": lambda: _opened(_long(), mechanism="gnmax", layout="long", **SHAPE),
-    "names": lambda: _opened(votes(), mechanism="gnmax", label_names="ant,bee,cow"),
-    "groups": lambda: _of_groups("confident"),
-    "groups, stability": lambda: _of_groups("stability"),
+    "classes read off": lambda: _opened(_labels_of_teachers(), layout="labels", teachers=60),
+    "queries read off": lambda: _opened(_long(), layout="long", **SHAPE),
+    "names": lambda: _opened(votes(), label_names="ant,bee,cow"),
+    "groups": lambda: _groups("confident"),
+    "groups, stability": lambda: _groups("stability"),
     "prior": lambda: _run("gnmax", prior=guesses(), prior_weight=12),
     "prior, confident": lambda: _run(prior=guesses(), prior_weight=12, release="upper"),
     "prior, passed": lambda: _test(refuse=False, prior=guesses(), prior_weight=12),
@@ -214,10 +190,7 @@ KINDS = {
 }
 
 
-NO_PROMISE = (
-    "classes read off", "queries read off", "no record", "paper",
-    "seeded",
-)  # fmt: skip
+NO_PROMISE = ("classes read off", "queries read off", "no record", "paper", "seeded")
 
 
 @contextlib.contextmanager

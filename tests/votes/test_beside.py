@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opened import by_hand
 from pate_cli.core.arrays import SparseCounts, dense
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.files.protected import current, places_of, watched
@@ -61,32 +62,28 @@ def plain():
         yield opened
 
 
-def written(path, content):
-    path.write_bytes(content)
+def parts(table, folder):
+    """Two files of a folder, each with some of the rows."""
+    (folder / "parts").mkdir()
+    for part in range(2):
+        pq.write_table(table.slice(2 * part, 2), folder / "parts" / f"part.{part}.parquet")
+    return folder / "parts"
+
+
+def written(table, folder, kind, pack=bytes):
+    path = folder / f"x.{kind}"
+    path.write_bytes(pack(table_in(table, kind)))
     return path
-
-
-def stored(kind, table, folder):
-    return written(folder / f"x.{kind}", table_in(table, kind))
 
 
 CONTAINERS = {
     "table": lambda table, folder: table,
     "pandas": lambda table, folder: table.to_pandas(),
     "polars": lambda table, folder: pl.from_arrow(table),
-    "packed": lambda table, folder: written(
-        folder / "x.csv.gz", gzip.compress(table_in(table, "csv"))
-    ),
-    **{kind: partial(stored, kind) for kind in ("csv", "jsonl", "parquet", "arrow")},
-    "folder": lambda table, folder: parts(table, folder),
+    "packed": partial(written, kind="csv", pack=gzip.compress),
+    **{kind: partial(written, kind=kind) for kind in ("csv", "jsonl", "parquet", "arrow")},
+    "folder": parts,
 }
-
-
-def parts(table, folder):
-    (folder / "parts").mkdir()
-    for part in range(2):
-        pq.write_table(table.slice(2 * part, 2), folder / "parts" / f"part.{part}.parquet")
-    return folder / "parts"
 
 
 def rows(found, votes, none=-1):
@@ -94,36 +91,26 @@ def rows(found, votes, none=-1):
     return np.concatenate([found.at(b.ids, b.first_row, none) for b in votes.batches()])
 
 
-ORDERS = [[0, 1, 2, 3], [3, 1, 0, 2]]
-
-
+@pytest.mark.parametrize(("order", "turned"), [(range(4), [2, 0, 1]), ([3, 1, 0, 2], [0, 1, 2])])
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
-    for order in ORDERS:
-        for turned in ([0, 1, 2], [2, 0, 1]):
-            columns = {NAMES[j]: SHARES[order, j] for j in turned}
-            table = pa.table({"query_id": [IDS[at] for at in order]} | columns)
-            folder = tmp_path / f"{order}{turned}"
-            folder.mkdir()
-            source = CONTAINERS[kind](table, folder)
-            assert np.array_equal(rows(prior(source, votes), votes, 0.0), SHARES)
-            found = student(source, votes)
-            assert np.array_equal(predictions(found, tuple(IDS), 0), SHARES)
+def test_probabilities_go_by_their_ids_and_columns(kind, order, turned, votes, tmp_path):
+    columns = {NAMES[j]: SHARES[order, j] for j in turned}
+    table = pa.table({"query_id": [IDS[at] for at in order]} | columns)
+    source = CONTAINERS[kind](table, tmp_path)
+    assert np.array_equal(rows(prior(source, votes), votes, 0.0), SHARES)
+    assert np.array_equal(predictions(student(source, votes), tuple(IDS), 0), SHARES)
 
 
+@pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_guesses_go_by_their_ids_in_every_container(kind, votes, tmp_path):
+def test_guesses_go_by_their_ids_in_every_container(kind, words, votes, tmp_path):
     wanted = [2, -1, 0, 1]
-    for words in (False, True):
-        known = [(IDS[at], wanted[at]) for at in (3, 2, 0)]
-        said = [(NAMES[place] if words else place) for _, place in known]
-        table = pa.table({"query_id": [query for query, _ in known], "label": said, "x": said})
-        folder = tmp_path / str(words)
-        folder.mkdir()
-        if kind == "folder":
-            table = pa.concat_tables([table, table.slice(0, 1).set_column(0, "query_id", [["z"]])])
-        found = prior(CONTAINERS[kind](table, folder), votes)
-        assert rows(found, votes).tolist() == wanted
+    said = [NAMES[wanted[at]] if words else wanted[at] for at in (3, 2, 0)]
+    table = pa.table({"query_id": [IDS[at] for at in (3, 2, 0)], "label": said, "x": said})
+    if kind == "folder":
+        table = pa.concat_tables([table, table.slice(0, 1).set_column(0, "query_id", [["z"]])])
+    found = prior(CONTAINERS[kind](table, tmp_path), votes)
+    assert rows(found, votes).tolist() == wanted
 
 
 def test_an_index_of_a_frame_is_the_query_ids(votes):
@@ -169,13 +156,6 @@ def test_columns_go_by_the_numbers_of_classes_and_others_by_their_place(titles, 
     assert np.array_equal(student(table, plain).values, SHARES)
 
 
-@pytest.mark.parametrize("names", [("ant", "bee", "dog"), ("a", "b", "c")])
-def test_columns_of_other_classes_are_refused(names, votes):
-    """Probabilities of another class are never taken by their place."""
-    text = refusal(VoteError, prior, pa.table(dict(zip(names, SHARES.T, strict=True))), votes)
-    assert "the columns must have the names of the classes, ant, bee, cow" in text
-
-
 def test_lists_and_arrays_go_by_place(plain, tmp_path):
     np.save(tmp_path / "s.npy", SHARES)
     lists = pa.table({"p": SHARES.tolist()})
@@ -205,41 +185,34 @@ def test_words_match_as_those_of_the_votes_do(plain):
         assert rows(prior(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
 
 
+NO_CLASS = "has a number that is not one of the 3 classes"
+NO_SHARES = "must have probabilities of at least 0 whose sum is 1"
+NO_LIST = "row 1 has a list that is empty, or not as long"
+TWICE = {"query_id": ["a", "b", "a"], "label": [0, 1, 2]}
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
         (["ant", "dog", "", "bee"], "row 1 has a class that is none of `label_names`"),
-        (
-            [0, 1, 3, 0],
-            "row 2 has a number that is not one of the 3 classes; the classes are 0 to 2",
-        ),
-        ([0, 1, 2, -2], "row 3 has a number that is not one of the 3 classes"),
-        ([0, 1, 0.5, 0], "row 2 has a number that is not one of the 3 classes"),
-        ([0, 1, 2.0**70, 0], "row 2 has a number that is not one of the 3 classes"),
-        ([0, float("inf"), 2, 0], "row 1 has a number that is not one of the 3 classes"),
-        (SHARES * 2, "row 0 must have probabilities of at least 0 whose sum is 1"),
-        (
-            SHARES - [[0], [0.1], [0], [0]],
-            "row 1 must have probabilities of at least 0 whose sum is 1",
-        ),
-        (
-            np.where(SHARES == 0.7, np.nan, SHARES),
-            "row 2 must have probabilities of at least 0 whose sum is 1",
-        ),
-        (
-            SHARES[:, :2],
-            "must have 3 probabilities per query, one for each class, but has the shape (4, 2)",
-        ),
+        ([0, 1, 3, 0], f"row 2 {NO_CLASS}; the classes are 0 to 2"),
+        ([0, 1, 2, -2], f"row 3 {NO_CLASS}"),
+        ([0, 1, 0.5, 0], f"row 2 {NO_CLASS}"),
+        ([0, 1, 2.0**70, 0], f"row 2 {NO_CLASS}"),
+        ([0, float("inf"), 2, 0], f"row 1 {NO_CLASS}"),
+        (SHARES * 2, f"row 0 {NO_SHARES}"),
+        (SHARES - [[0], [0.1], [0], [0]], f"row 1 {NO_SHARES}"),
+        (np.where(SHARES == 0.7, np.nan, SHARES), f"row 2 {NO_SHARES}"),
+        (SHARES[:, :2], "must have 3 probabilities per query, one for each class, but has"),
         (SHARES[:, :, None], "has shape (4, 3, 1)"),
         (SHARES[:0], "has shape (0, 3)"),
         (pa.table({"query_id": IDS}), "has no rows, or no column besides the query ids"),
-        (pa.table({"p": [[0.5, 0.5], [1.0]]}), "row 1 has a list that is empty, or not as long"),
-        (pa.table({"p": [[0.5, 0.5], None]}), "row 1 has a list that is empty, or not as long"),
+        (pa.table({"p": [[0.5, 0.5], [1.0]]}), NO_LIST),
+        (pa.table({"p": [[0.5, 0.5], None]}), NO_LIST),
         (pa.table({"ant": ["x"], "bee": ["y"]}), "all columns must have numbers"),
-        (
-            pa.table({"query_id": ["a", "b", "a"], "label": [0, 1, 2]}),
-            "rows 0 and 2 have the same query id",
-        ),
+        (pa.table({"ant": [0.5], "bee": [0.5], "dog": [0.0]}), "names of the classes, ant, bee,"),
+        (pa.table({"a": [0.5], "b": [0.5], "c": [0.0]}), "names of the classes, ant, bee, cow"),
+        (pa.table(TWICE), "rows 0 and 2 have the same query id"),
         (pa.table({"query_id": ["a", None], "label": [0, 1]}), "row 1 has no 'query_id'"),
         (pa.table({"label": pa.array([], pa.int64())}), "has no rows"),
     ],
@@ -249,22 +222,21 @@ def test_what_is_no_prior_is_named_with_its_row(given, text, votes):
 
 
 def test_predictions_are_there_for_every_query(votes, plain):
-    found = student(
-        pa.table({"query_id": IDS[:3]} | dict(zip(NAMES, SHARES[:3].T, strict=True))), votes
-    )
-    assert "without predictions" in refusal(VoteError, predictions, found, tuple(IDS), 0)
-    assert "row 3" in refusal(VoteError, predictions, found, tuple(IDS), 0)
+    columns = dict(zip(NAMES, SHARES[:3].T, strict=True))
+    found = student(pa.table({"query_id": IDS[:3]} | columns), votes)
+    text = refusal(VoteError, predictions, found, tuple(IDS), 0)
+    assert "without predictions" in text
+    assert "row 3" in text
     short = student(SHARES[:3], plain)
     text = refusal(VoteError, predictions, short, range(4), 0)
     assert "ends at row 2, but the votes go on to row 3" in text
     assert "probabilities" in refusal(VoteError, student, GUESSES, plain)
-    whole = np.eye(3, dtype=int)[[0, 1, 2, 0]]
-    assert np.array_equal(predictions(student(whole, plain), range(4), 0), whole)
     near = SHARES + np.array([5e-7, 0, 0])
-    assert np.array_equal(predictions(student(near, plain), range(4), 0), near)
+    for whole in (np.eye(3, dtype=int)[[0, 1, 2, 0]], near):
+        assert np.array_equal(predictions(student(whole, plain), range(4), 0), whole)
 
 
-def test_the_message_names_the_file(plain, tmp_path):
+def test_the_message_names_the_file(plain, votes, tmp_path):
     path = tmp_path / "guesses.npy"
     np.save(path, np.array([0, 5, 0, 0]))
     text = refusal(VoteError, prior, path, plain)
@@ -274,14 +246,10 @@ def test_the_message_names_the_file(plain, tmp_path):
     assert "standard input" in refusal(VoteError, prior, "-", plain)
     path.write_bytes(path.read_bytes()[:-5])
     assert "guesses.npy" in refusal(VoteError, prior, path, plain)
-
-
-def test_an_array_of_what_is_no_unicode_is_refused(votes, tmp_path):
-    path = tmp_path / "words.npy"
     np.save(path, np.array(["ant", "cow", "", "bee"]))
-    path.write_bytes(path.read_bytes()[:-12] + b"\xff\xff\xff\x7f" * 3)
+    path.write_bytes(path.read_bytes()[:-12] + b"\xff\xff\xff\x7f" * 3)  # no Unicode
     for read in (prior, student, lambda given, _: query_ids(given, None)):
-        assert "words.npy: cannot be read" in refusal(VoteError, read, path, votes)
+        assert "guesses.npy: cannot be read" in refusal(VoteError, read, path, votes)
 
 
 def test_many_columns_beside_votes_take_seconds(tmp_path):
@@ -297,22 +265,18 @@ def test_many_columns_beside_votes_take_seconds(tmp_path):
 
 
 def test_no_output_may_replace_what_is_read(plain, tmp_path):
-    paths = [tmp_path / name for name in ("p.npy", "a.json", "q.csv", "t.csv")]
-    np.save(paths[0], GUESSES)
-    paths[1].write_text('{"a": "ant"}')
-    paths[2].write_text("query_id\n1\n")
-    paths[3].write_text("alias,name\na,ant\n")
+    np.save(tmp_path / "p.npy", GUESSES)
+    (tmp_path / "a.json").write_text('{"a": "ant"}')
+    (tmp_path / "q.csv").write_text("query_id\n1\n")
+    (tmp_path / "t.csv").write_text("alias,name\na,ant\n")
     with watched():
-        prior(paths[0], plain)
-        aliases_of(paths[1])
-        query_ids(paths[2], None)
-        aliases_of(paths[3])
-        for path in paths:
+        prior(tmp_path / "p.npy", plain)
+        query_ids(tmp_path / "q.csv", None)
+        aliases_of(tmp_path / "a.json")
+        aliases_of(tmp_path / "t.csv")
+        for path in tmp_path.iterdir():
             with pytest.raises(UsageError, match="give the output another name"):
                 current().claim("labels.csv", places_of(path))
-
-
-# Votes of a prior.
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any), st.integers(0, 10**6))
@@ -321,20 +285,8 @@ def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
     found = shared_out(shares, weight)
     assert found.sum(axis=1).tolist() == [weight, 0]
     assert (np.abs(found - shares * weight) < 1 + 1e-6).all()
-
-
-def test_ties_go_to_the_first_class():
-    assert shared_out(np.full((1, 4), 0.25), 6).tolist() == [[2, 2, 1, 1]]
+    assert shared_out(np.full((1, 4), 0.25), 6).tolist() == [[2, 2, 1, 1]]  # ties, in order
     assert shared_out(np.array([[0.0, 1.0]]), 7).tolist() == [[0, 7]]
-
-
-def expected(counts, guesses, weight):
-    """Counts with votes for guesses, one by one."""
-    found = counts.copy()
-    for row, guess in enumerate(guesses):
-        if guess >= 0:
-            found[row, guess] += weight
-    return found
 
 
 @pytest.mark.parametrize("batch_rows", [1, 3, None])
@@ -343,7 +295,7 @@ def test_votes_of_a_prior_are_on_top(batch_rows):
         found = with_prior(opened, GUESSES, 6)
         batches = list(found.batches())
         counts = np.concatenate([batch.counts for batch in batches])
-        assert np.array_equal(counts, expected(COUNTS, GUESSES, 6))
+        assert np.array_equal(counts, COUNTS + 6 * by_hand(GUESSES[:, None], 3))
         assert np.array_equal(np.concatenate([batch.alone for batch in batches]), COUNTS)
         assert np.concatenate([batch.guesses for batch in batches]).tolist() == GUESSES.tolist()
         shares = list(with_prior(opened, SHARES, 8).batches())
@@ -375,25 +327,20 @@ def test_what_is_public_of_a_prior(votes):
     found = with_prior(votes, table, 5)
     assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
     assert found.guessed(2).facts.prior.guesses == 1
-    assert found.guessed(4).facts.prior.guesses == 2
     assert "no guess for any of the first 1 rows" in refusal(VoteError, found.guessed, 1)
     by_place = with_prior(votes, GUESSES, 5)
     assert [by_place.guessed(rows).facts.prior.guesses for rows in (4, 2)] == [3, 2]
     assert "ends at row" in refusal(VoteError, with_prior(votes, GUESSES[:2], 5).guessed, 3)
+    none = with_prior(votes, GUESSES, 0)
+    (batch,) = none.batches()
+    assert np.array_equal(batch.counts, COUNTS)
+    assert (batch.alone, none.facts.prior.weight) == (None, 0)
 
 
 def test_votes_take_one_prior_and_know_their_names(votes):
     assert "one" in refusal(VoteError, with_prior, with_prior(votes, GUESSES, 5), GUESSES, 5)
     with open_votes([["a", "b"]] * 2, layout="labels", any_name=True) as unlisted:
         assert "`prior`" in refusal(UsageError, with_prior, unlisted, [0], 5)
-
-
-def test_a_weight_of_nothing_changes_nothing(votes):
-    found = with_prior(votes, GUESSES, 0)
-    (batch,) = found.batches()
-    assert np.array_equal(batch.counts, COUNTS)
-    assert batch.alone is None
-    assert found.facts.prior.weight == 0
 
 
 def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
@@ -412,8 +359,6 @@ def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
     assert with_prior(votes, several, 3).facts.prior.sha256 == content_of(with_ids)
 
 
-# Several labels a query.
-
 YES = np.array([[1, 0], [0, -1], [-1, 1]])
 
 
@@ -430,7 +375,7 @@ def test_every_label_has_a_guess_of_its_own(pairs):
         assert rows(prior(source, pairs), pairs).tolist() == YES.ravel().tolist()
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])
-    assert np.array_equal(batch.counts, expected(alone, YES.ravel(), 7))
+    assert np.array_equal(batch.counts, alone + 7 * by_hand(YES.reshape(-1, 1), 2))
     assert with_prior(pairs, YES, 7).guessed(4).facts.prior.guesses == 3
 
 
@@ -451,25 +396,14 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
     [
         (YES[:, :1], "must have one row per query and 2 columns"),
         (YES[:, 0], "must have one row per query and 2 columns"),
-        (
-            [[1, 0], [0, 0.5]],
-            "row 1 has a number that is not one of the 2 classes; the classes are 0 to 1",
-        ),
-        (
-            [[1, 0], [0, 2]],
-            "row 1 has a number that is not one of the 2 classes; the classes are 0 to 1",
-        ),
-        (
-            pa.table({"red": [1, 0], "green": [0, 1]}),
-            "the columns must have the names of the classes, red, blue",
-        ),
+        ([[1, 0], [0, 0.5]], "row 1 has a number that is not one of the 2 classes"),
+        ([[1, 0], [0, 2]], "row 1 has a number that is not one of the 2 classes"),
+        (pa.table({"red": [1, 0], "green": [0, 1]}), "must have the names of the classes, red,"),
     ],
 )
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
     assert text in refusal(VoteError, prior, given, pairs)
 
-
-# Lists of queries, and aliases.
 
 NO_ID = "row 0 or a later row has an id that is neither a whole number nor a text"
 
@@ -499,19 +433,13 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
         ([], "has shape (0,); give an array of one or two dimensions"),
         (pa.table({"x": [1]}), "is empty, or has no column `query_id`"),
         ([1, 2**63], NO_ID),
-        (
-            np.array([1, 2**63], dtype=np.uint64),
-            "has an id that is above 2^63 - 1",
-        ),
+        (np.array([1, 2**63], dtype=np.uint64), "has an id that is above 2^63 - 1"),
+        *((given, "must be a list of ids") for given in (3, b"ab", {"a", "b"}, {"a": 1})),
     ],
 )
 def test_lists_of_queries_that_are_none(given, text):
-    assert text in refusal(VoteError, query_ids, given, None)
-
-
-@pytest.mark.parametrize("given", [3, b"ab", {"a", "b"}, {"a": 1}])
-def test_a_list_of_queries_has_an_order(given):
-    assert "must be a list of ids" in refusal(ParameterError, query_ids, given, None)
+    error = ParameterError if text.startswith("must be") else VoteError
+    assert text in refusal(error, query_ids, given, None)
 
 
 ALIASES = {"Katze": "cat", "1": "cat", "Hund, groß": "dog"}
@@ -527,54 +455,33 @@ def test_aliases_come_through_a_pipe_that_is_read_once(tmp_path):
 
 @pytest.mark.parametrize("kind", [each for each in CONTAINERS if each != "folder"])
 def test_aliases_in_every_container(kind, tmp_path):
-    table = pa.table({"name": list(ALIASES.values()), "alias": list(ALIASES)})
-    assert aliases_of(CONTAINERS[kind](table, tmp_path)) == ALIASES
-    none = pa.table({"alias": pa.array([], pa.string()), "name": pa.array([], pa.string())})
-    if kind not in ("jsonl",):
-        (tmp_path / "none").mkdir()
-        assert aliases_of(CONTAINERS[kind](none, tmp_path / "none")) == {}
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ALIASES, indent=2, ensure_ascii=False).encode())
     assert aliases_of(path) == aliases_of(str(path)) == aliases_of(ALIASES) == ALIASES
+    table = pa.table({"name": list(ALIASES.values()), "alias": list(ALIASES)})
+    assert aliases_of(CONTAINERS[kind](table, tmp_path)) == ALIASES
+    if kind != "jsonl":
+        assert aliases_of(CONTAINERS[kind](table.slice(0, 0), tmp_path)) == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "kind", "text"),
+    ("name", "content", "text"),
     [
-        ("a.json", '{"a": "cat", "a": "dog"}', ParameterError, "stands for 'cat' and for 'dog'"),
-        ("a.csv", "alias,name\na,cat\na,dog\n", ParameterError, "stands for 'cat' and for 'dog'"),
-        ("a.csv", "alias,name\na,cat\nb,\n", ParameterError, "'b' stands for '', but '' is none"),
-        (
-            "a.csv",
-            "alias,name\na,bird\n",
-            ParameterError,
-            "'a' stands for 'bird', but 'bird' is none",
-        ),
-        (
-            "a.json",
-            '{"a": ["cat"]}',
-            ParameterError,
-            "'a' stands for ['cat'], but ['cat'] is none of",
-        ),
-        ("a.json", "{moo: cow}", VoteError, "a.json: row 0 cannot be read; write one JSON object"),
-        ("a.json", '{"a": ' + "[" * 99999, VoteError, "a.json: "),
-        (
-            "a.csv",
-            "from,to\na,cat\n",
-            VoteError,
-            "has the columns from, to; the table needs alias, name",
-        ),
-        (
-            "a.csv",
-            "alias,name,b\na,cat,1\n",
-            VoteError,
-            "has the columns alias, name, b; the table needs alias, name",
-        ),
-        ("gone.csv", None, VoteError, "no such file"),
+        ("a.json", '{"a": "cat", "a": "dog"}', "stands for 'cat' and for 'dog'"),
+        ("a.csv", "alias,name\na,cat\na,dog\n", "stands for 'cat' and for 'dog'"),
+        ("a.csv", "alias,name\na,cat\nb,\n", "'b' stands for '', but '' is none"),
+        ("a.csv", "alias,name\na,bird\n", "'a' stands for 'bird', but 'bird' is none"),
+        ("a.json", '{"a": ["cat"]}', "'a' stands for ['cat'], but ['cat'] is none of"),
+        ("a.json", "{moo: cow}", "a.json: row 0 cannot be read; write one JSON object"),
+        ("a.json", '{"a": ' + "[" * 99999, "a.json: "),
+        ("a.csv", "from,to\na,cat\n", "has the columns from, to; the table needs alias, name"),
+        ("a.csv", "alias,name,b\na,cat,1\n", "has the columns alias, name, b; the table needs"),
+        ("gone.csv", None, "no such file"),
     ],
 )
-def test_files_of_aliases_that_are_refused(name, content, kind, text, tmp_path):
+def test_files_of_aliases_that_are_refused(name, content, text, tmp_path):
     if content is not None:
         (tmp_path / name).write_text(content)
     told = {"label_names": ("cat", "dog"), "aliases": tmp_path / name}
-    assert text in refusal(kind, open_votes([["cat"]], **told).__enter__)
+    error = ParameterError if " stands for " in f" {text}" else VoteError
+    assert text in refusal(error, open_votes([["cat"]], **told).__enter__)

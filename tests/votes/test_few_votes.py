@@ -105,26 +105,24 @@ def test_counts_cannot_show_it_and_say_so():
 def test_with_an_assignment_teachers_are_those_of_one_query():
     rows = [(q, t, 0) for q in range(5) for t in range(q * 4, q * 4 + 4)]
     given = {"classes": 2, "votes_per_teacher": 1, "assigned": True}
-    file, _, counts = read(table(rows), **given, teachers=4, queries=list(range(5)))
-    assert (file.teachers, counts.tolist()) == (4, [[4, 0]] * 5)
+    assert "has 20 teacher ids" in refused(table(rows), **{**given, "assigned": False}, teachers=4)
     matrix_of = np.full((5, 20), -1)
     for query, teacher, label in rows:
         matrix_of[query, teacher] = label
-    file, _, counts = read(matrix_of, **given, teachers=4, layout="labels")
-    assert (file.teachers, counts.tolist()) == (4, [[4, 0]] * 5)
-    more = "has votes of more than 3 teachers, but `teachers` is 3"
-    assert more in refused(table(rows), **given, teachers=3, queries=list(range(5)))
-    assert more in refused(matrix_of, **given, teachers=3, layout="labels")
-    assert "has 20 teacher ids" in refused(table(rows), **{**given, "assigned": False}, teachers=4)
-    # A teacher with more votes than the list can name for it: once they were left out in silence.
-    matrix_of[3, 0] = 0
-    listed = list(range(5))
-    for source, how in (
-        (table([*rows, (3, 0, 0)]), {"queries": listed}),
-        (matrix_of, {"layout": "labels"}),
+    matrix_with = matrix_of.copy()
+    matrix_with[3, 0] = 0
+    long, wide = {"queries": list(range(5)), **given}, {"layout": "labels", **given}
+    for source, one_more, how in (
+        (table(rows), table([*rows, (3, 0, 0)]), long),
+        (matrix_of, matrix_with, wide),
     ):
-        text = refused(source, **given, teachers=5, **how)
-        assert "has a vote of a teacher who voted on `votes_per_teacher` earlier queries" in text
+        file, _, counts = read(source, teachers=4, **how)
+        assert (file.teachers, counts.tolist()) == (4, [[4, 0]] * 5)
+        more = "has votes of more than 3 teachers, but `teachers` is 3"
+        assert more in refused(source, teachers=3, **how)
+        # Votes that the list cannot name for their teacher: once they were left out in silence.
+        late = "has a vote of a teacher who voted on `votes_per_teacher` earlier queries"
+        assert late in refused(one_more, teachers=5, **how)
 
 
 @pytest.mark.parametrize(("told", "words"), [
@@ -132,15 +130,12 @@ def test_with_an_assignment_teachers_are_those_of_one_query():
     ({"votes_per_teacher": 2, "groups": pa.table({"group": ["a"] * 9})}, "with `groups`"),
     ({"assigned": True, "teachers": 9}, "`assigned` needs `votes_per_teacher`"),
     ({"votes_per_teacher": 0, "teachers": 9}, "must be between 1"),
+    ({"votes_per_teacher": 2, "teachers": 9, "layout": "scores"}, "be used with layout scores"),
 ])  # fmt: skip
 def test_what_says_nothing_is_refused(told, words):
-    assert words in refused(LABELS, UsageError, layout="labels", classes=CLASSES, **told)
-
-
-def test_scores_are_refused():
-    scores = random.random((5, 9, CLASSES))
-    told = {"teachers": 9, "votes_per_teacher": 2, "layout": "scores"}
-    assert "cannot be used with layout scores" in refused(scores, UsageError, **told)
+    votes = random.random((5, 9, CLASSES)) if "layout" in told else LABELS
+    told = {"layout": "labels", "classes": CLASSES, **told}
+    assert words in refused(votes, UsageError, **told)
 
 
 def test_open_votes_keep_their_limit_and_take_no_other():

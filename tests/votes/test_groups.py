@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from opened import by_hand
+from opened import by_hand, counts_of
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.facts import Group, TeacherGroups
 from pate_cli.votes.join import teacher_groups
@@ -21,12 +21,13 @@ PER_RECORD = [1, 2, 1, 2, 2]
 IDS = ["anna", "ben", "cleo", "dora", "emil"]
 COLUMNS = {"group": GROUPS, "weight": WEIGHTS, "teachers_per_record": PER_RECORD, "teacher_id": IDS}
 EVERY = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD, IDS)
+TEACHERS = ["teacher_0", "teacher_1", "teacher_2", "teacher_3", "teacher_4"]
+WEIGHT = "has no valid weight; give a whole number of at least 1"
 VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
 
 
 def drained(source, **more):
-    with open_votes(source, **more) as votes:
-        return np.concatenate([batch.counts for batch in votes.batches()]).tolist()
+    return counts_of(source, **more).tolist()
 
 
 def test_what_is_public_about_groups():
@@ -63,10 +64,18 @@ def test_groups_are_the_same_in_every_container(kind, tmp_path):
 
 
 def test_only_the_column_of_groups_is_needed(tmp_path):
-    (tmp_path / "g.csv").write_text("group\na\nb\na\n")
-    assert teacher_groups(tmp_path / "g.csv") == TeacherGroups(["a", "b", "a"])
-    (tmp_path / "g.csv").write_text("group,teacher\n1,10\n2,11\n")
-    assert teacher_groups(tmp_path / "g.csv") == TeacherGroups([1, 2], ids=[10, 11])
+    path = tmp_path / "g.csv"
+    path.write_text("group\na\nb\na\n")
+    assert teacher_groups(path) == TeacherGroups(["a", "b", "a"])
+    path.write_text("group,weight,teacher\n1,1,8\n2,5,7\n")
+    assert teacher_groups(path) == TeacherGroups([1, 2], [1, 5], ids=[8, 7])
+    # CSV does not tell numbers from texts.
+    frame = pd.DataFrame({"7": [0, 1], "8": [1, 1]})
+    assert drained(frame, layout="labels", classes=2, groups=path) == [[5, 1], [0, 6]]
+    refusal(ParameterError, teacher_groups, 3)
+    refusal(VoteError, teacher_groups, np.array([1, 2]))
+    for given in ([],), (["a", "b"], [1]), (["a", 1],):
+        refusal(VoteError, TeacherGroups, *given)
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(19, 0), pa.decimal128(29, 2), pa.float64()])
@@ -75,23 +84,16 @@ def test_whole_numbers_are_whole_in_every_type(kind):
     table = pa.table({"group": ["a", "a"]} | columns)
     assert teacher_groups(table) == TeacherGroups(["a", "a"], [2, 2], [2, 2])
     half = table.set_column(1, "weight", pa.array([2, 2.5]).cast(pa.decimal128(29, 2)))
-    text = refusal(VoteError, teacher_groups, half)
-    assert "row 1 has no valid weight; give a whole number of at least 1" in text
+    assert f"row 1 {WEIGHT}" in refusal(VoteError, teacher_groups, half)
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (
-            "group,weight\na,1\nb,1.5\n",
-            "row 1 has no valid weight; give a whole number of at least 1",
-        ),
-        (
-            "group,weight\na,1\nb,0\n",
-            "row 1 has no valid weight; give a whole number of at least 1",
-        ),
-        ("group,weight\na,1\nb,-3\n", "row 1 has no valid weight"),
-        ("group,weight\na,1\nb,\n", "row 1 has no valid weight"),
+        ("group,weight\na,1\nb,1.5\n", f"row 1 {WEIGHT}"),
+        ("group,weight\na,1\nb,0\n", f"row 1 {WEIGHT}"),
+        ("group,weight\na,1\nb,-3\n", f"row 1 {WEIGHT}"),
+        ("group,weight\na,1\nb,\n", f"row 1 {WEIGHT}"),
         ("group,teachers_per_record\na,0\n", "row 0 has no valid teachers_per_record"),
         ("group,teachers_per_record\na,1\na,2\n", "row 1 has teachers_per_record 2"),
         ("group,teachers_per_record\na,2\nb,1\n", "row 0 has teachers_per_record 2"),
@@ -111,28 +113,13 @@ def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
     assert text in found
 
 
-def test_what_are_no_groups():
-    refusal(VoteError, teacher_groups, np.array([1, 2]))
-    refusal(ParameterError, teacher_groups, 3)
-    refusal(VoteError, TeacherGroups, [])
-    refusal(VoteError, TeacherGroups, ["a", "b"], [1])
-    refusal(VoteError, TeacherGroups, ["a", 1])
-
-
-TEACHERS = ["teacher_0", "teacher_1", "teacher_2", "teacher_3", "teacher_4"]
-
-
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("named", ["place", "number", "column"])
 def test_weights_follow_their_teachers(named, turned):
     ids = {"place": None, "number": [0, 1, 2, 3, 4], "column": TEACHERS}[named]
     order = [3, 1, 4, 0, 2] if turned and ids is not None else [0, 1, 2, 3, 4]
-    groups = TeacherGroups(
-        [GROUPS[at] for at in order],
-        [WEIGHTS[at] for at in order],
-        [PER_RECORD[at] for at in order],
-        None if ids is None else [ids[at] for at in order],
-    )
+    listed = [GROUPS, WEIGHTS, PER_RECORD, *([] if ids is None else [ids])]
+    groups = TeacherGroups(*([each[at] for at in order] for each in listed))
     wanted = by_hand(VOTES, 3, WEIGHTS).tolist()
     told = {"classes": 3, "groups": groups, "layout": "labels"}
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
@@ -145,13 +132,6 @@ def test_weights_follow_their_teachers(named, turned):
         assert drained(VOTES.T, **told | {"layout": "labels-by-teacher"}) == wanted
 
 
-def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
-    path = tmp_path / "g.csv"
-    path.write_text("group,weight,teacher\na,1,8\nb,5,7\n")
-    frame = pd.DataFrame({"7": [0, 1], "8": [1, 1]})
-    assert drained(frame, layout="labels", classes=2, groups=path) == [[5, 1], [0, 6]]
-
-
 def test_a_file_says_what_is_public_of_its_groups():
     groups = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
     with open_votes(VOTES, layout="labels", classes=3, groups=groups) as votes:
@@ -161,17 +141,15 @@ def test_a_file_says_what_is_public_of_its_groups():
 
 
 @pytest.mark.parametrize(
-    ("groups", "text"),
+    ("given", "text"),
     [
-        (TeacherGroups(["a", "b"]), "has 5 teachers, but `groups` lists 2"),
-        (TeacherGroups(GROUPS, ids=IDS), "row 0 has the teacher id 'anna', but"),
-        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "row 4 has the teacher id 9, but"),
-        (
-            TeacherGroups(GROUPS, ids=["0", "teacher_0", "1", "2", "3"]),
-            "row 1 has the teacher id 'teacher_0', but",
-        ),
+        ({"groups": ["a", "b"]}, "has 5 teachers, but `groups` lists 2"),
+        ({"ids": IDS}, "row 0 has the teacher id 'anna', but"),
+        ({"ids": [0, 1, 2, 3, 9]}, "row 4 has the teacher id 9, but"),
+        ({"ids": ["0", *TEACHERS[:1], "1", "2", "3"]}, "row 1 has the teacher id 'teacher_0', but"),
     ],
 )
-def test_groups_of_other_teachers_are_refused(groups, text):
+def test_groups_of_other_teachers_are_refused(given, text):
+    groups = TeacherGroups(**{"groups": GROUPS, **given})
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
     assert text in refusal(VoteError, drained, frame, layout="labels", classes=3, groups=groups)

@@ -143,10 +143,15 @@ def test_the_message_names_the_choices():
         np.array([[3, 1], [1, 1]])
     )
     assert refused(pa.table({"v": [[0, 1], [1, 1]]})).endswith("give `layout`: counts or labels")
+    # Names of rows or columns leave no doubt who is a row.
+    columns = {f"teacher_{t}": [0, 1] for t in range(5)}
+    for names in ({"query_id": [1, 2]}, {}):
+        with open_votes(pa.table({**names, **columns})) as file:
+            assert (file.queries, file.teachers) == (2, 5)
 
 
 def test_a_later_row_that_breaks_the_inference_is_an_error():
-    counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
+    counts = np.tile(COUNTS, (625, 1))
     counts[39_000, 0] += 1
     assert "row 39000 is the first row whose number of votes differs" in refused(counts)
 
@@ -176,26 +181,18 @@ def test_votes_that_are_turned_round_are_refused(way, shape, seed):
     labels = np.random.default_rng(seed).integers(0, 3, size=shape)
     right, turned = write(labels), write(labels.T)
 
-    def reading(source, **told):
+    def reading(source, said=layout, **told):
         try:
-            with open_votes(source, label_names=NAMES, **told) as file:
+            with open_votes(source, label_names=NAMES, layout=said, **told) as file:
                 return file.queries, file.teachers
         except VoteError:
             return None
 
     for said in (layout,) if way == "scores" else (layout, None):
-        assert reading(right, layout=said) in (shape, None)
-        assert reading(turned, layout=said) is None
-        assert reading(turned, layout=said, teachers=teachers) in (shape, None)
-    assert reading(right, layout=layout) == shape
-    assert reading(right, layout=layout, teachers=teachers) == shape
-    assert reading(turned, layout=layout, teachers=teachers) is None
-    assert reading(turned, layout=layout, teachers=queries) == (teachers, queries)
-    assert reading(right, layout=layout, teachers=queries) is None
-
-
-def test_names_of_rows_or_columns_leave_no_doubt_who_is_a_row():
-    columns = {f"teacher_{t}": [0, 1] for t in range(5)}
-    for names in ({"query_id": [1, 2]}, {}):
-        with open_votes(pa.table({**names, **columns})) as file:
-            assert (file.queries, file.teachers) == (2, 5)
+        assert reading(right, said) in (shape, None)
+        assert reading(turned, said) is None
+        assert reading(turned, said, teachers=teachers) in (shape, None)
+    assert reading(right) == reading(right, teachers=teachers) == shape
+    assert reading(turned, teachers=teachers) is None
+    assert reading(turned, teachers=queries) == (teachers, queries)
+    assert reading(right, teachers=queries) is None

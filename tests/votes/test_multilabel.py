@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from opened import counts_of, read, refused
+from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes.facts import TeacherGroups
@@ -25,15 +25,8 @@ def ballots():
 
 def pairs_of(ballots, weights=None):
     """(no, yes) of every query and label, one vote at a time; -1 is none."""
-    found = np.zeros((len(ballots) * ballots.shape[2], 2), dtype=np.int64)
-    for query, teachers in enumerate(ballots):
-        for who, teacher in enumerate(teachers):
-            for label, vote in enumerate(teacher):
-                if vote >= 0:
-                    found[query * ballots.shape[2] + label, int(vote)] += (weights or {}).get(
-                        who, 1
-                    )
-    return found
+    by_pair = np.swapaxes(ballots, 1, 2).reshape(-1, ballots.shape[1])
+    return by_hand(by_pair.astype(int), 2, weights)
 
 
 @pytest.mark.parametrize("batch_rows", [None, 1, 4, 1000])
@@ -83,8 +76,7 @@ def test_true_is_yes(ballots, tmp_path):
     for source in (tmp_path / "v.npy", truths, truths.tolist()):
         np.testing.assert_array_equal(counts_of(source, **VOTES), pairs_of(ballots))
         assert read(source, **VOTES, label_names="a,b,c")[0].classes == 2
-    turned = np.swapaxes(truths, 0, 1)
-    found = counts_of(turned, layout="multilabel-by-teacher")
+    found = counts_of(np.swapaxes(truths, 0, 1), layout="multilabel-by-teacher")
     np.testing.assert_array_equal(found, pairs_of(ballots))
     assert "true and false" in refused(truths[:, 0], **COUNTS, **TOLD)
 
@@ -93,9 +85,8 @@ def test_names_of_labels(ballots):
     file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
     assert file.facts.label_set == LabelSet(3, names=("a", "b", "c"))
     assert (file.classes, file.names) == (2, None)
-    assert "the 3 labels of the votes differ from the 2 `label_names`" in refused(
-        ballots, **VOTES, label_names="a,b"
-    )
+    two = refused(ballots, **VOTES, label_names="a,b")
+    assert "the 3 labels of the votes differ from the 2 `label_names`" in two
     table = pa.table({"query_id": ["q", "r"], "b": [1, 1], "a": [0, 2]})
     file, ids, counts = read(table, **COUNTS, teachers=2)
     assert file.facts.label_set.names == ("b", "a")
@@ -103,9 +94,8 @@ def test_names_of_labels(ballots):
     assert counts.tolist() == [[1, 1], [2, 0], [1, 1], [0, 2]]
     _, _, counts = read(table, **COUNTS, teachers=2, label_names=["a", "b"])
     assert counts.tolist() == [[2, 0], [1, 1], [0, 2], [1, 1]]
-    assert "`label_names`; give one name per label, in order" in refused(
-        table, **COUNTS, teachers=2, label_names=["a", "c"]
-    )
+    other = refused(table, **COUNTS, teachers=2, label_names=["a", "c"])
+    assert "`label_names`; give one name per label, in order" in other
 
 
 def test_missing_votes(ballots):
@@ -123,60 +113,45 @@ def test_missing_votes(ballots):
 
 def test_weights(ballots):
     groups = TeacherGroups(["a"] * 2 + ["b"] * 4, [2, 2, 1, 1, 3, 1])
-    expected = pairs_of(ballots, dict(enumerate(groups.weights)))
+    expected = pairs_of(ballots, groups.weights)
     file, _, counts = read(ballots, **VOTES, groups=groups)
     np.testing.assert_array_equal(counts, expected)
     assert file.teachers == 10
-    assert "the vote of each teacher" in refused(
-        ballots.sum(axis=1), UsageError, **COUNTS, **TOLD, groups=groups
-    )
-
-
-def with_entry(array, place, value):
-    found = np.array(array, dtype=float if isinstance(value, float) else None)
-    found[place] = value
-    return found
+    sums = ballots.sum(axis=1)
+    said = refused(sums, UsageError, **COUNTS, **TOLD, groups=groups)
+    assert "the vote of each teacher" in said
 
 
 ZEROS = np.zeros((QUERIES, TEACHERS, LABELS), dtype=np.int64)
 YES = np.ones((QUERIES, LABELS), dtype=np.int64)
 BOTH = np.full((QUERIES, LABELS, 2), 3)
+COUNTED = COUNTS | TOLD
 REFUSED = [
-    (with_entry(ZEROS, (4, 1, 2), 2), VOTES | TOLD, "row 4 has a label outside 0..1"),
-    (with_entry(ZEROS, (4, 1, 2), 0.7), VOTES | TOLD, "row 4 has a fractional number"),
-    (
-        with_entry(ZEROS, (4, 1, 2), np.inf),
-        VOTES | TOLD,
-        "row 4 has an entry that is empty, NaN or infinite",
-    ),
-    (with_entry(ZEROS, (4, 1, 2), -2), VOTES | TOLD, "row 4 has a negative number"),
-    (ZEROS[:4], VOTES, "6 teachers and 4 queries"),
-    (ZEROS, VOTES | {"teachers": 24}, "rows and columns are exchanged"),
-    (ZEROS, VOTES | {"teachers": 7}, "the votes have 6 teachers, but `teachers` is 7"),
-    (YES, VOTES, "votes need three dimensions"),
-    (ZEROS[:, :, :0], VOTES, "no dimension of size 0"),
-    (YES, COUNTS, "do not show how many teachers said no"),
-    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more than 6 votes, but `teachers` is 6"),
-    (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
-    (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an entry that is empty, NaN"),
-    (BOTH[:, :, :1], COUNTS, "the last dimension must have two entries"),
-    (
-        with_entry(BOTH, (5, 2, 1), 4),
-        COUNTS,
-        "row 5 is the first row whose number of votes differs",
-    ),
-    (
-        with_entry(BOTH, (5, 2, 1), 4),
-        COUNTS | TOLD,
-        "row 5 has more than 6 votes, but `teachers` is 6",
-    ),
-    (with_entry(BOTH, (0, 0), 0), COUNTS, "row 0 has no votes at all"),
+    (ZEROS, (4, 1, 2), 2, VOTES | TOLD, "row 4 has a label outside 0..1"),
+    (ZEROS, (4, 1, 2), 0.7, VOTES | TOLD, "row 4 has a fractional number"),
+    (ZEROS, (4, 1, 2), np.inf, VOTES | TOLD, "row 4 has an entry that is empty, NaN or infinite"),
+    (ZEROS, (4, 1, 2), -2, VOTES | TOLD, "row 4 has a negative number"),
+    (ZEROS[:4], (), 0, VOTES, "6 teachers and 4 queries"),
+    (ZEROS, (), 0, VOTES | {"teachers": 24}, "rows and columns are exchanged"),
+    (ZEROS, (), 0, VOTES | {"teachers": 7}, "the votes have 6 teachers, but `teachers` is 7"),
+    (YES, (), 1, VOTES, "votes need three dimensions"),
+    (ZEROS[:, :, :0], (), 0, VOTES, "no dimension of size 0"),
+    (YES, (), 1, COUNTS, "do not show how many teachers said no"),
+    (YES, (7, 1), 7, COUNTED, "row 7 has more than 6 votes, but `teachers` is 6"),
+    (YES, (7, 1), -1, COUNTED, "row 7 has a negative number"),
+    (YES, (7, 1), np.nan, COUNTED, "row 7 has an entry that is empty, NaN"),
+    (BOTH[:, :, :1], (), 3, COUNTS, "the last dimension must have two entries"),
+    (BOTH, (5, 2, 1), 4, COUNTS, "row 5 is the first row whose number of votes differs"),
+    (BOTH, (5, 2, 1), 4, COUNTED, "row 5 has more than 6 votes, but `teachers` is 6"),
+    (BOTH, (0, 0), 0, COUNTS, "row 0 has no votes at all"),
 ]
 
 
-@pytest.mark.parametrize(("array", "options", "text"), REFUSED)
-def test_what_is_refused(array, options, text):
-    assert text in refused(array, **options)
+@pytest.mark.parametrize(("array", "place", "value", "options", "text"), REFUSED)
+def test_what_is_refused(array, place, value, options, text):
+    changed = array.astype(np.result_type(array, np.asarray(value)))
+    changed[place] = value
+    assert text in refused(changed, **options)
 
 
 def test_classes_are_no_and_yes(ballots):

@@ -1,6 +1,5 @@
 """Names of classes: which text is a vote for which, beside an oracle that takes one at a time."""
 
-import json
 import pickle
 import unicodedata
 
@@ -10,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from opened import counts_of, in_csv, read, refused
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes.join import names_of
-from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
+from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
+from stored import lines
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
 ALIASES = {"Katze": "cat", "the  Bird": "Guinea pig"}
@@ -134,17 +135,11 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
         ({"names": ("cat", 3)}, "`label_names`: 3 is empty or not a text"),
         ({"names": ("cat",)}, "`label_names`: give 2 to 16777216 names, got 1"),
-        (
-            {"aliases": {"a": "bird"}},
-            "`aliases`: 'a' stands for 'bird', but 'bird' is none of `label_",
-        ),
+        ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', but 'bird' is none of"),
         ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, but 0 is none of `label_names`"),
         ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty or not a text"),
         ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty or not a text"),
-        (
-            {"aliases": {"DOG": "cat"}},
-            "`aliases`: 'DOG' stands for 'cat', but is also a name or an alias",
-        ),
+        ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', but is also a name or"),
         ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', but is also"),
     ],
 )
@@ -154,24 +149,18 @@ def test_what_is_contradictory_is_refused(more, message):
 
 
 def test_names_come_as_texts_or_from_a_file(tmp_path):
-    path = tmp_path / "names"
+    path, latin = tmp_path / "names", tmp_path / "latin"
     path.write_bytes("\ufeffrouge vif\r\nblé, dur\r\n sauge\n".encode())
     wanted = ("rouge vif", "blé, dur", "sauge")
     for said in (wanted, list(wanted), np.array(wanted), path, f"@{path}"):
         found = ClassNames(class_names(said)).names
         assert found == wanted
         assert all(type(name) is str for name in found)
-
-
-@pytest.mark.parametrize("given", [b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3])
-def test_names_have_an_order(given):
-    assert "is neither a list of texts" in refusal(ParameterError, class_names, given)
-
-
-def test_files_of_names_that_cannot_be_read(tmp_path):
     assert "cannot read" in refusal(UsageError, class_names, f"@{tmp_path / 'gone'}")
-    (tmp_path / "latin").write_bytes("blé\nseigle\n".encode("latin-1"))
-    assert "UTF-8" in refusal(UsageError, class_names, tmp_path / "latin")
+    latin.write_bytes("blé\nseigle\n".encode("latin-1"))
+    assert "UTF-8" in refusal(UsageError, class_names, latin)
+    for other in (b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3):
+        assert "is neither a list of texts" in refusal(ParameterError, class_names, other)
 
 
 @pytest.mark.parametrize("more", [{"normalise": True}, {"aliases": {"a": "cat"}}])
@@ -195,10 +184,7 @@ def test_names_that_nobody_listed_are_secret_and_need_no_number():
 def test_texts_of_arrow_that_are_no_utf_8_are_none():
     """Bytes that are no text can be no name, and end no run."""
     raw = pa.array([b"cat", b"\xff", b"a\0", None], pa.binary())
-    for kind in (pa.string(), pa.large_string()):
-        column = (
-            raw.cast(pa.large_binary()).view(kind) if kind == pa.large_string() else raw.view(kind)
-        )
+    for column in (raw.view(pa.string()), raw.cast(pa.large_binary()).view(pa.large_string())):
         assert python_texts(column) == ["cat", None, None, None]
         assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [0, None, None, None]
 
@@ -212,16 +198,6 @@ def test_names_travel_and_compare():
     assert repr(names) != repr(ClassNames(NAMES, normalise=True))
 
 
-def test_few_names_are_shown():
-    assert shown(["a", "b", "c"]) == "a, b, c"
-    assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-
-
-def histograms(path, **how):
-    with open_votes(path, layout="long", **how) as file:
-        return [batch.counts.tolist() for batch in file.batches()]
-
-
 @pytest.mark.parametrize(
     ("names", "words"),
     [("True,False", ("TRUE", "True", "false")), ("a,b,c", ("01", "1", "2.0"))],
@@ -229,44 +205,35 @@ def histograms(path, **how):
 @pytest.mark.parametrize("odd", ["unsure", "2.50", "1e0", "-1"])
 def test_a_vote_in_long_form_does_not_change_how_the_others_are_read(names, words, odd, tmp_path):
     """All votes stand in one column, whose type once followed from every vote in it."""
-    path, cells = tmp_path / "v.csv", [words[n % 3] for n in range(12)]
-    found = []
-    for first in (words[0], odd):
-        rows = [f"{n // 6},{n % 6},{first if n == 0 else word}" for n, word in enumerate(cells)]
-        path.write_text("\n".join(["query_id,teacher_id,label", *rows]))
-        found.append(histograms(path, label_names=names, accept_unmatched=True)[0])
-    (before, same), (after, still) = found
-    assert same == still
-    moved = np.subtract(after, before)
-    assert np.abs(moved).max() <= 1
-    assert moved.clip(0).sum() <= 1
-    assert (-moved).clip(0).sum() <= 1
+    told = {"layout": "long", "label_names": names, "accept_unmatched": True, "teachers": 6}
+    said = [[*words, *words], [*words, *words]]
+    before = counts_of(in_csv(tmp_path / "v.csv", said, long=True), **told)
+    said[0][0] = odd
+    after = counts_of(in_csv(tmp_path / "v.csv", said, long=True), **told)
+    np.testing.assert_array_equal(before[1], after[1])
+    moved = after[0] - before[0]
+    assert max(moved.clip(0).sum(), (-moved).clip(0).sum()) <= 1
 
 
 def test_listed_ids_of_text_files_do_not_depend_on_who_voted(tmp_path):
     """One vote on q3 makes a column of texts; without this vote the ids are numbers."""
     rows = [f"{q},{t},{t % 2}" for q in (1, 2) for t in range(4)]
-    found = []
     for more in (["q3,0,1"], []):
         (tmp_path / "v.csv").write_text("\n".join(["query_id,teacher_id,label", *rows, *more]))
-        how = {"classes": 2, "teachers": 4, "queries": ["1", "2", "q3"]}
-        with open_votes(tmp_path / "v.csv", layout="long", **how) as file:
-            (batch,) = file.batches()
-            found.append((batch.ids, batch.counts.tolist()))
-    assert found[0][0] == found[1][0] == ("1", "2", "q3")
-    assert found[0][1][:2] == found[1][1][:2]
-    assert found[1][1][2] == [0, 0]
+        how = {"classes": 2, "teachers": 4, "queries": ["1", "2", "q3"], "layout": "long"}
+        _, ids, counts = read(tmp_path / "v.csv", **how)
+        assert ids == ["1", "2", "q3"]
+        assert counts.tolist() == [[2, 2], [2, 2], [0, len(more)]]
 
 
 def test_listed_ids_of_text_files_are_whole_numbers_of_up_to_64_bits(tmp_path):
     rows = [f"{q},{t},{t % 2}" for q in (2**63 - 1, -(2**63)) for t in range(4)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id,teacher_id,label", *rows]))
     for ids in ([2**63 - 1, -(2**63)], [2**63 - 1, -(2**63), 2**63]):
-        how = {"classes": 2, "teachers": 4, "queries": [*map(str, ids)]}
-        with open_votes(tmp_path / "v.csv", layout="long", **how) as file:
-            (batch,) = file.batches()
-        assert [*batch.ids] == (ids if len(ids) == 2 else [*map(str, ids)])
-        assert batch.counts.tolist()[:2] == [[2, 2], [2, 2]]
+        how = {"classes": 2, "teachers": 4, "queries": [*map(str, ids)], "layout": "long"}
+        _, found, counts = read(tmp_path / "v.csv", **how)
+        assert found == (ids if len(ids) == 2 else [*map(str, ids)])
+        assert counts.tolist()[:2] == [[2, 2], [2, 2]]
 
 
 NUMERALS = {"01": 1, "1.00": 1, "1e0": 1, "1.": 1, ".0": 0, "1,0": 1, "1,": 1, "-0": 0, "2": 2}
@@ -277,23 +244,18 @@ MISSED = ("nan", "NaN", "-1.0", "-1", "-inf", "-2.5")
 @pytest.mark.parametrize("beside", ["1", "b", "unsure"])
 def test_numbers_in_text_files_are_read_one_by_one(beside, normalise, tmp_path):
     """In long and in wide form, whatever other votes there are."""
-    path, how = tmp_path / "v.csv", {"label_names": "a,b,c", "teachers": 4}
-    how |= {"accept_unmatched": True, "normalise": normalise}
+    how = {"label_names": "a,b,c", "accept_unmatched": True, "normalise": normalise}
     for cell in (*NUMERALS, *MISSED, "3", "0.5", "inf", "9" * 5000):
         other = [0, beside != "unsure", 0]
         wanted = [n + (place == NUMERALS.get(cell)) for place, n in enumerate(other)]
-        told = [[cell, beside], [beside, cell]]
-        rows = [f'{q},{t},"{v}"' for q, row in enumerate(told) for t, v in enumerate(row)]
-        lines = [f'q{q},"{row[0]}","{row[1]}"' for q, row in enumerate(told)]
-        long, wide = ["query_id,teacher_id,label", *rows], ["query_id,teacher_0,teacher_1", *lines]
-        for layout, text in (("long", long), ("labels", wide)):
-            path.write_text("\n".join(text))
-            more = {"teachers": 2} if layout == "labels" else {}
-            with open_votes(path, layout=layout, **{**how, **more}) as file:
-                counts = [row for batch in file.batches() for row in batch.counts.tolist()]
+        strange = cell not in NUMERALS and cell not in MISSED
+        for layout in ("long", "labels"):
+            said = [[cell, beside], [beside, cell]]
+            path = in_csv(tmp_path / "v.csv", said, long=layout == "long")
+            with open_votes(path, layout=layout, teachers=2, **how) as file:
+                (batch,) = file.batches()
                 unmatched = file.unmatched()
-            assert counts == [wanted] * 2
-            strange = cell not in NUMERALS and cell not in MISSED
+            assert batch.counts.tolist() == [wanted] * 2
             assert unmatched.votes == 2 * (strange + (beside == "unsure"))
             causes = [cause for text, _, cause in unmatched.texts if text != "unsure"]
             told_why = "is a number outside 0..2; number the classes from 0 on"
@@ -301,47 +263,36 @@ def test_numbers_in_text_files_are_read_one_by_one(beside, normalise, tmp_path):
 
 
 def test_true_and_false_of_text_files_may_be_aliases(tmp_path):
-    path = tmp_path / "v.csv"
     for aliases in ({"true": "yes", "false": "no"}, {"TRUE": "yes", "true": "no", "False": "no"}):
         for beside in ("FALSE", "no"):
-            rows = ["query_id,teacher_id,label", "0,0,TRUE", f"0,1,{beside}", "0,2,TRUE"]
-            path.write_text("\n".join(rows))
-            assert histograms(path, label_names="no,yes", aliases=aliases) == [[[1, 2]]]
+            path = in_csv(tmp_path / "v.csv", [["TRUE", beside, "TRUE"]], long=True)
+            assert counts_of(path, label_names="no,yes", aliases=aliases).tolist() == [[1, 2]]
 
 
 def test_a_later_row_of_json_lines_may_have_more_keys_beside_lists(tmp_path):
-    path = tmp_path / "v.jsonl"
+    path, how = tmp_path / "v.jsonl", {"layout": "labels", "classes": 2, "teachers": 2}
     path.write_text('{"labels": [0, 1]}\n{"labels": [1, 1], "note": "late"}')
-    assert open_and_count(path, layout="labels", classes=2, teachers=2) == [[1, 1], [0, 2]]
+    assert counts_of(path, **how).tolist() == [[1, 1], [0, 2]]
     path.write_text('{"teacher_0": 0}\n{"teacher_0": 1, "teacher_1": 1}')
-    with pytest.raises(VoteError, match="the first row has no key 'teacher_1'"):
-        open_and_count(path, layout="labels", classes=2, teachers=2)
+    assert "the first row has no key 'teacher_1'" in refused(path, **how)
 
 
 def test_as_many_queries_as_teachers_need_a_null_for_each_missing_vote(tmp_path):
     """Else rows and columns could be exchanged; the length of the first list once decided."""
-    lists = [[0, 1, 1], [1, 0, 1], [1, 1, 1]]
+    path, how = tmp_path / "v.jsonl", {"layout": "labels", "classes": 2, "teachers": 3}
     for row in (0, 2):
-        for short in ([1, 0], [1, 0, None]):
-            votes = [*lists[:row], short, *lists[row + 1 :]]
-            path = tmp_path / "v.jsonl"
-            path.write_text("\n".join(json.dumps({"labels": each}) for each in votes))
-            how = {"layout": "labels", "classes": 2, "teachers": 3}
-            if len(short) == 2:
-                with pytest.raises(VoteError, match="null for each missing vote"):
-                    open_and_count(path, **how)
-            else:
-                assert open_and_count(path, **how)[row] == [1, 1]
-
-
-def open_and_count(path, **how):
-    with open_votes(path, **how) as file:
-        return [row for batch in file.batches() for row in batch.counts.tolist()]
+        votes = [[0, 1, 1], [1, 0, 1], [1, 1, 1]]
+        votes[row] = [1, 0]
+        path.write_bytes(lines({"labels": each} for each in votes))
+        assert "null for each missing vote" in refused(path, **how)
+        votes[row] = [1, 0, None]
+        path.write_bytes(lines({"labels": each} for each in votes))
+        assert counts_of(path, **how)[row].tolist() == [1, 1]
 
 
 def test_a_part_in_which_nobody_votes_is_read_like_the_others(tmp_path):
-    (tmp_path / "p1.jsonl").write_text('{"labels": ["cat", "dog", "cat"]}\n' * 2)
+    (tmp_path / "p1.jsonl").write_bytes(lines([{"labels": ["cat", "dog", "cat"]}] * 2))
     for votes in (["cat", None, None], [None, None, None]):
-        (tmp_path / "p2.jsonl").write_text(json.dumps({"labels": votes}))
-        counts = open_and_count(tmp_path, layout="labels", label_names="cat,dog", teachers=3)
-        assert counts == [[2, 1], [2, 1], [sum(vote == "cat" for vote in votes), 0]]
+        (tmp_path / "p2.jsonl").write_bytes(lines([{"labels": votes}]))
+        counts = counts_of(tmp_path, layout="labels", label_names="cat,dog", teachers=3)
+        assert counts.tolist() == [[2, 1], [2, 1], [votes.count("cat"), 0]]

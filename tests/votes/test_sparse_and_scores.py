@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from opened import counts_of, read, refused
+from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Layout
@@ -17,26 +17,22 @@ MANY = DENSE_CLASSES + 30
 QUERIES, TEACHERS, CLASSES = 30, 7, 4
 
 
-def lists(counts, kind=None):
-    """The two columns of dense histograms, in no order."""
-    random = np.random.default_rng(0)
-    labels = [random.permutation(np.flatnonzero(row)) for row in counts]
-    votes = [row[label] for row, label in zip(counts, labels, strict=True)]
+def sparse(label, count, kind=None, **more):
     kind = kind or pa.list_(pa.int64())
-    return pa.table({"label": pa.array(labels, kind), "count": pa.array(votes, kind)})
-
-
-def sparse(label, count, **more):
-    kind = pa.list_(pa.int64())
     return pa.table({"label": pa.array(label, kind), "count": pa.array(count, kind), **more})
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.uint16())])
 @pytest.mark.parametrize("batch_rows", [None, 7])
 def test_the_same_votes_as_dense_ones(kind, batch_rows):
-    counts = np.random.default_rng(3).multinomial(25, [0.6, 0.2, 0.2, 0], size=40)
+    random = np.random.default_rng(3)
+    counts = random.multinomial(25, [0.6, 0.2, 0.2, 0], size=40)
+    labels = [random.permutation(np.flatnonzero(row)) for row in counts]
+    votes = [row[label] for row, label in zip(counts, labels, strict=True)]
     for options in ({}, {"layout": "sparse"}, {"teachers": 25}):
-        file, ids, found = read(lists(counts, kind), classes=4, batch_rows=batch_rows, **options)
+        file, ids, found = read(
+            sparse(labels, votes, kind), classes=4, batch_rows=batch_rows, **options
+        )
         np.testing.assert_array_equal(found, counts)
         assert ids == [*range(40)]
         assert (file.layout, file.classes, file.teachers) == (Layout.SPARSE, 4, 25)
@@ -95,14 +91,11 @@ def test_rows_are_refused(label, count, message, place):
 
 
 def test_more_votes_than_teachers_are_refused():
-    rows = [[1], [0, 1, 2]]
-    assert "row 0 has more than 2 votes" in refused(
-        sparse(rows, [[3], [1] * 3]), classes=4, teachers=2
-    )
-    assert "row 1" in refused(sparse(rows, [[2], [1] * 3]), classes=4, teachers=2)
-    assert "row 1 is the first row whose number of votes" in refused(
-        sparse([[1], [1]], [[3], [2]]), classes=4
-    )
+    for row, first in enumerate((3, 2)):
+        votes = sparse([[1], [0, 1, 2]], [[first], [1] * 3])
+        assert f"row {row} has " in refused(votes, classes=4, teachers=2)
+    fewer = refused(sparse([[1], [1]], [[3], [2]]), classes=4)
+    assert "row 1 is the first row whose number of votes" in fewer
 
 
 def test_sparse_counts_need_their_classes_and_columns():
@@ -112,15 +105,12 @@ def test_sparse_counts_need_their_classes_and_columns():
     floats = pa.table({"label": [[1.0]], "count": [[2.5]]})
     assert "row 0 has a fractional number" in refused(floats, classes=2)
     for column, values in (("cat", [1.0]), ("teacher_id", ["a"])):
-        other = table.append_column(column, pa.array(values))
-        assert f"column {column!r} and the lists in column 'label' could both be votes" in refused(
-            other, classes=4
-        )
-    half = pa.table({"label": [[1]]})
-    assert "column 'count' is missing" in refused(half, layout="sparse", classes=4)
-    assert "must have a list of numbers" in refused(
-        pa.table({"label": [["a"]], "count": [[1]]}), layout="sparse", classes=4
-    )
+        other = refused(table.append_column(column, pa.array(values)), classes=4)
+        assert f"column {column!r} and the lists in column 'label' could both be votes" in other
+    told = {"layout": "sparse", "classes": 4}
+    assert "column 'count' is missing" in refused(pa.table({"label": [[1]]}), **told)
+    words = pa.table({"label": [["a"]], "count": [[1]]})
+    assert "must have a list of numbers" in refused(words, **told)
     groups = TeacherGroups(["a"])
     assert "the vote of each teacher" in refused(table, UsageError, classes=4, groups=groups)
 
@@ -131,13 +121,12 @@ def scores():
 
 
 def best(scores):
-    """Histograms of the best classes, one vote at a time; the first of equal ones."""
-    found = np.zeros((len(scores), scores.shape[2]), dtype=np.int64)
-    for row, teachers in enumerate(scores):
-        for each in teachers:
-            if not np.isnan(each).all():
-                found[row, max(range(len(each)), key=lambda c: (each[c], -c))] += 1
-    return found
+    """Histograms of the best classes, the first of equal ones."""
+
+    def vote(each):
+        return -1 if np.isnan(each).all() else max(range(len(each)), key=lambda c: (each[c], -c))
+
+    return by_hand([[vote(each) for each in row] for row in scores], scores.shape[2])
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, ">f8", np.int32, np.uint8])

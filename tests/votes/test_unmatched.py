@@ -25,16 +25,15 @@ BALLOTS = [
 
 def sources():
     """The same ballots in every layout that has words."""
-    columns = {f"teacher_{t}": [row[t] for row in BALLOTS] for t in range(3)}
-    long = {
-        "query_id": [q for q in range(4) for _ in range(3)],
-        "teacher_id": [0, 1, 2] * 4,
-        "label": [text for row in BALLOTS for text in row],
-    }
-    encoded = {name: pa.array(values).dictionary_encode() for name, values in columns.items()}
+    columns = {f"teacher_{t}": pa.array(each) for t, each in enumerate(zip(*BALLOTS, strict=True))}
+    query, teacher = (places.ravel() for places in np.indices((4, 3)))
+    said = [text for row in BALLOTS for text in row]
+    long = {"query_id": query, "teacher_id": teacher, "label": said}
     return {
         "columns": pa.table(columns),
-        "dictionaries": pa.table(encoded),
+        "dictionaries": pa.table(
+            {name: each.dictionary_encode() for name, each in columns.items()}
+        ),
         "lists": pa.table({"labels": BALLOTS}),
         "long": pa.table(long),
         "array": np.array([[text or "" for text in row] for row in BALLOTS]),
@@ -54,9 +53,7 @@ def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
     told = {"layout": "long" if kind == "long" else "labels", "label_names": NAMES}
     with open_votes(sources()[kind], **told) as votes:
         text = refusal(VoteError, votes.refuse_unmatched)
-        assert text.startswith(
-            f"{votes.name}: 6 of 10 votes match no label name: 3 would match with "
-        )
+        assert f"{votes.name}: 6 of 10 votes match no label name: 3 would match with " in text
         assert "1 are read as abstentions, 2 are other texts" in text
         for word in ("`normalise`", "`aliases`", "`label_names`", "`accept_unmatched`"):
             assert word in text
@@ -69,14 +66,14 @@ def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
 
 
 def test_half_of_the_votes_are_not_most():
-    for other, refused in ((2, False), (3, True)):
+    for other in (2, 3):
         rows = [["cat"] * 2 + ["cow"] * other + [""] * (5 - other)]
         with open_votes(rows, layout="labels", label_names=NAMES, teachers=7) as votes:
             assert votes.unmatched().share == other / (2 + other)
-            if refused:
-                refusal(VoteError, votes.refuse_unmatched)
-            else:
+            if other == 2:
                 votes.refuse_unmatched()
+            else:
+                refusal(VoteError, votes.refuse_unmatched)
 
 
 @pytest.mark.parametrize("nothing", ["", " "])
@@ -93,8 +90,7 @@ def test_empty_texts_are_no_votes(nothing):
     st.lists(st.lists(st.sampled_from(["cat", "Cat", "cow", "", "none"]), max_size=9), max_size=5)
 )
 def test_columns_are_added_up(columns):
-    texts = [text for column in columns for text in column]
-    every = counted(texts)
+    every = counted([text for column in columns for text in column])
     plain, encoded = Unmatched(ClassNames(NAMES)), Unmatched(ClassNames(NAMES))
     for column in columns:
         array = pa.array(column, pa.string())
@@ -102,7 +98,9 @@ def test_columns_are_added_up(columns):
         encoded.add_column(array.dictionary_encode())
     assert plain == encoded == every
     assert plain.texts == encoded.texts == every.texts
-    assert every.votes == sum(text in ("Cat", "cow", "none") for text in texts)
+    assert every.votes == sum(
+        column.count(text) for column in columns for text in ("Cat", "cow", "none")
+    )
 
 
 def test_what_the_holder_is_told():
@@ -120,9 +118,9 @@ def test_what_the_holder_is_told():
 
 
 def test_json_keeps_its_keys():
-    found = counted(["cat", "Cat", "cow"]).to_dict()
-    assert json.loads(json.dumps(found)) == found
-    assert found == {
+    found = counted(["cat", "Cat", "cow"])
+    assert "cow" not in repr(found)  # which may be in a log
+    assert json.loads(json.dumps(found.to_dict())) == {
         "cast": 3,
         "votes": 2,
         "share": 2 / 3,
@@ -134,21 +132,12 @@ def test_json_keeps_its_keys():
     }
 
 
-def test_texts_are_short_and_on_one_line():
-    """What a model wrote does not command a terminal, nor fill it."""
-    found = counted(["\x1b[2J\nbell\a", "long " * 500, "cat"])
-    assert all(text.isprintable() and len(text) < 200 for text, *_ in found.texts)
-
-
 def test_the_commonest_ten_are_told_of_in_bounded_memory():
-    names = ClassNames(("one", "two"), normalise=True)
-    found = Unmatched(names)
+    found = Unmatched(ClassNames(("one", "two"), normalise=True))
     for batch in range(12):
         found.add([("often", 9), *((f"{batch} {n}", 1) for n in range(3000))])
     assert found.votes == found.cast == 12 * 3009
     assert (len(found.texts), *found.texts[0][:2]) == (10, "often", 108)
-
-
-def test_it_does_not_show_votes_by_itself():
-    """A repr in a log tells no text."""
-    assert "cow" not in repr(counted(["cow"]))
+    # What a model wrote does not command a terminal, nor fill it.
+    found = counted(["\x1b[2J\nbell\a", "long " * 500, "cat"])
+    assert all(text.isprintable() and len(text) < 200 for text, *_ in found.texts)

@@ -31,7 +31,7 @@ from pate_cli.paper.costs import (
 from pate_cli.paper.release import confident_steps, expected_local_sensitivity
 from pate_cli.paper.sensitivity import check_conditions, gnmax_local_sensitivity
 from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
-from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.planning.sanitized import Sensitivity
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.labelling import LedgerAccount
 

@@ -36,7 +36,7 @@ from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
 from pate_cli.core.words import Analysis
-from pate_cli.disclosure.cost import Cost, Figure, Rows
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
@@ -414,7 +414,7 @@ def measure_cost(
         steps=steps,
         by_orders=by_orders,
         queries=queries_at(analysis, votes, mechanism, order=best),
-        worst_case=Cost(delta, (Rows(mechanism, votes.queries, cap, few),)).of_curves,
+        worst_case=Cost.of_rows(mechanism, votes.queries, cap, delta, few).of_curves,
         target=target,
         costliest_queries=None if few is None else touched(few, votes.queries, cap)[0],
         prior=mechanism.prior_weight > 0,
@@ -623,7 +623,7 @@ def compare_at(
     if isinstance(mechanism, ScoredMechanism):
         by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
         cap = min(asked, math.ceil(answers))
-        worst = Cost(delta, (Rows(mechanism, asked, cap, few),)).of_curves
+        worst = Cost.of_rows(mechanism, asked, cap, delta, few).of_curves
         epsilon, order = worst.least(by_orders.min()), float(TIGHT_ORDERS[by_orders.argmin()])
         most = worst.epsilon
     elif isinstance(mechanism, ComposedMechanism):

@@ -25,8 +25,7 @@ from pate_cli.planning.cost import (
     measure_cost,
     measure_target,
 )
-from pate_cli.planning.sanitized import choose_plan
-from pate_cli.planning.sensitivity import Sensitivity, price_votes
+from pate_cli.planning.sanitized import Sensitivity, choose_plan, price_votes
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import Request, mechanism_of, published, requested
 from pate_cli.votes.join import student

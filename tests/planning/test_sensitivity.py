@@ -11,7 +11,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAnalysis
-from pate_cli.planning.sensitivity import price_votes
+from pate_cli.planning.sanitized import price_votes
 from runs import CountsRows, charged
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)

@@ -7,7 +7,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import UnreachableError, UsageError
-from pate_cli.planning.voters import VoterPlan
+from pate_cli.planning.plan import VoterPlan
 from refusals import refusal
 
 ASKED = {"classes": 10, "target_epsilon": 1.0, "mechanism": "gnmax"}

@@ -23,13 +23,17 @@ from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.paper.costs import (
     TABLE_ORDERS,
+    confident_steps,
     gnmax_rdp,
     laplace_rdp,
     published_gnss_rdp,
     to_epsilon,
 )
-from pate_cli.paper.release import confident_steps, expected_local_sensitivity
-from pate_cli.paper.sensitivity import check_conditions, gnmax_local_sensitivity
+from pate_cli.paper.sensitivity import (
+    check_conditions,
+    expected_local_sensitivity,
+    gnmax_local_sensitivity,
+)
 from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
 from pate_cli.planning.sanitized import Sensitivity
 from pate_cli.run.fold import AskedRows, OnCounts

@@ -36,7 +36,7 @@ at that moment. The code computes the counts after all d moves at once, not move
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -47,7 +47,12 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError, ValidityError
-from pate_cli.paper.costs import data_dependent_rdp, rdp_of_log_q
+from pate_cli.paper.costs import (
+    answer_chance,
+    data_dependent_rdp,
+    rdp_of_log_q,
+    threshold_local_sensitivity,
+)
 
 _FINEST, _COARSEST = 0.1, 1e9  # for smaller and larger σ, rounding errors hide q0
 _CELLS = 4096
@@ -594,3 +599,39 @@ def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[In
         pair = np.arange(first, min(first + block, pairs))
         at = np.searchsorted(ends, pair, side="right")
         yield rows[at], np.asarray(stop[rows[at]] - (ends[at] - pair), dtype=np.int64)
+
+
+def expected_local_sensitivity(
+    counts: Counts, scores: Floats, noise: Mapping[str, float], *, order: float, teachers: int
+) -> Floats:
+    """Return the local sensitivity of the expected RDP cost of a Confident-GNMax run, by distance.
+
+    Table 2 of the paper uses this local sensitivity. By Theorem 24 the result at distance d is a
+    sum over queries: each query counts with its largest local sensitivity at the distances up to d.
+    The local sensitivity of a query has two terms: the sensitivity of the threshold check, and the
+    sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
+    probability of an answer as fixed, although it also depends on the votes. So the result of this
+    function is an expectation and not a bound.
+
+    Args:
+        counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
+        scores: the score of each query, which the threshold check compares with the threshold T,
+            [queries], in votes.
+        noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
+            of GNMax's, in votes; σ2 from 0.1 to 1e9.
+        order: Rényi order λ > 1.
+        teachers: the number of teachers; the result is for the distances 0 … teachers − 1.
+
+    Returns:
+        [teachers], nats. SECRET: it depends on the votes.
+
+    Raises:
+        ParameterError: σ2 is out of range, or scores are too far from T.
+        ValidityError: condition C5 or C6 is not met at (σ2, m, λ).
+    """
+    test = {"threshold": noise["threshold"], "sigma": noise["sigma1"]}
+    chance = answer_chance(scores, **test)
+    check = threshold_local_sensitivity(scores, **test, order=order, teachers=teachers)
+    return check + gnmax_local_sensitivity(
+        counts, sigma=noise["sigma2"], order=order, teachers=teachers, weights=chance
+    )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -113,23 +113,14 @@ TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
 """The sound analysis: exact Rényi divergences, or upper bounds, and the sharpest conversion."""
 
 
-def _steps_that_count(
-    few: Few,
-    analysis: CostAnalysis,
-    orders: Floats,
-    mechanism: ScoredMechanism,
-    batch: VoteBatch,
+def _that_count(
+    few: Few, analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, counts: Histograms
 ) -> dict[str, Floats]:
-    """Return what a batch adds to the total RDP cost, by step, [orders, columns], nats.
-
-    If teachers may vote on all queries, all queries count, and the sum of their costs is the only
-    column. If the votes of one teacher are limited, the result has a column for each of the
-    costliest queries, and no column for the other queries.
-    """
-    return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
+    """Return what a batch adds to the total RDP cost; see `_costliest_of`."""
+    return _costliest_of(few, analysis.steps(mechanism, counts, orders))
 
 
-def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
+def _costliest_of(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     """Return what the queries add to the total RDP cost, by step, [orders, columns], nats.
 
     If teachers may vote on all queries, all queries count, and the sum of their costs is the only
@@ -146,18 +137,6 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     total = np.sum(list(steps.values()), axis=0)
     places, _ = costliest(few, total, np.ones(total.shape[1], dtype=np.int64))
     return {step: np.take_along_axis(costs, places, axis=1) for step, costs in steps.items()}
-
-
-def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
-    """Return the total RDP cost of all batches by step, [orders], nats.
-
-    If the votes of one teacher are limited, the total includes the costliest queries only.
-    """
-    found: dict[str, Floats] = {}
-    for part in parts:
-        every = {step: np.hstack([found[step], costs]) for step, costs in part.items() if found}
-        found = _that_count(few, every or part)
-    return {step: costs.sum(axis=1) for step, costs in found.items()}
 
 
 def _queries_of(
@@ -401,8 +380,12 @@ def measure_cost(
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
-    parts = votes.over(mechanism, functools.partial(_steps_that_count, few, analysis, orders))
-    steps = _added(few, parts)
+    columns: dict[str, Floats] = {}
+    look = OnCounts(functools.partial(_that_count, few, analysis, orders))
+    for part in votes.over(mechanism, look):
+        every = {step: np.hstack([columns[step], costs]) for step, costs in part.items() if columns}
+        columns = _costliest_of(few, every or part)
+    steps = {step: costs.sum(axis=1) for step, costs in columns.items()}
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])
     return VoteCost(

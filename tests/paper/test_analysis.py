@@ -13,9 +13,8 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAccount, PublishedAnalysis, PublishedPlan
-from pate_cli.paper.costs import TABLE_ORDERS, gnmax_rdp, published_gnss_rdp
-from pate_cli.paper.release import confident_steps, expected_local_sensitivity
-from pate_cli.paper.sensitivity import gnmax_local_sensitivity
+from pate_cli.paper.costs import TABLE_ORDERS, confident_steps, gnmax_rdp, published_gnss_rdp
+from pate_cli.paper.sensitivity import expected_local_sensitivity, gnmax_local_sensitivity
 from pate_cli.planning.sanitized import best_release
 from refusals import refusal
 from runs import CountsRows

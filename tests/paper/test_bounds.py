@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.paper.costs import (
+    confident_steps,
     data_dependent_rdp,
     gnmax_rdp,
     laplace_rdp,
@@ -17,7 +18,6 @@ from pate_cli.paper.costs import (
     threshold_rdp,
     to_epsilon,
 )
-from pate_cli.paper.release import confident_steps
 
 HISTOGRAMS = st.lists(st.integers(0, 300), min_size=2, max_size=6)
 ORDERS = st.sampled_from([1.5, 2.0, 7.5, 14.0, 50.0])

@@ -213,7 +213,15 @@ def choose_plan(
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta
     ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
     if order is None or beta is None or sigma is None:
-        best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
+        known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
+
+        def best_at(order: float) -> BestRelease | None:
+            runs = [
+                (_Priced(bound, counts, order, QUICK, queries), queries)
+                for counts, bound, queries in known
+            ]
+            return _best_of(runs, delta=delta, distances=_DISTANCES, beta=beta, sigma=sigma)
+
         if order is None:
             order = _best_order(best_at, rounds, delta=delta, beta=beta)
         best = best_at(order)
@@ -259,51 +267,39 @@ class _Priced:
         """
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
-        self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
+        self._share, self.teachers, self.order = len(counts) / rows, mechanism.teachers, order
 
     def price(self, rows: int, distances: Ints) -> Price:
         """Return the RDP cost of the first `rows` rows, and its sensitivities at `distances`."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
-    def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
-        """Return the release parameters with the smallest published ε for the first `rows` rows.
 
-        To be quick, local sensitivities are computed at about `distances` distances only.
-        """
-        least = float(candidate_betas(self.order).min())
-        few = sparse_distances(least, teachers=self._teachers, most=distances)
-        return best_release(self.price(rows, few), order=self.order, delta=delta)
-
-
-def _on_reference(
-    rounds: Sequence[tuple[ScoredMechanism, int]],
+def _best_of(
+    runs: Sequence[tuple[_Priced, int]],
     *,
     delta: float,
-    beta: float | None,
-    sigma: float | None,
-) -> Callable[[float], BestRelease | None]:
-    """Return a function from a Rényi order to the best release parameters at this order.
+    distances: int,
+    beta: float | None = None,
+    sigma: float | None = None,
+) -> BestRelease | None:
+    """Return the release parameters with the smallest published ε for several runs together.
 
-    The best release parameters give the smallest published ε for the made-up votes of
-    `reference_histograms`.
+    Args:
+        runs: for each run, histograms with their costs, all at one order, and the number of rows.
+        delta: δ of the labels and the release together.
+        distances: at about how many distances from the votes local sensitivities are computed.
+        beta: β, if it is fixed.
+        sigma: σ_SS, if it is fixed.
     """
-    known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
-    teachers = max(mechanism.teachers for mechanism, _ in rounds)
-
-    def best_at(order: float) -> BestRelease | None:
-        betas = candidate_betas(order, beta)
-        if betas.size == 0:
-            return None
-        distances = sparse_distances(float(betas.min()), teachers=teachers, most=_DISTANCES)
-        prices = [
-            _Priced(bound, counts, order, QUICK, queries).price(queries, distances)
-            for counts, bound, queries in known
-        ]
-        total = functools.reduce(operator.add, prices)
-        return best_release(total, order=order, delta=delta, beta=beta, sigma=sigma)
-
-    return best_at
+    order = runs[0][0].order
+    betas = candidate_betas(order, beta)
+    if betas.size == 0:
+        return None
+    teachers = max(priced.teachers for priced, _ in runs)
+    few = sparse_distances(float(betas.min()), teachers=teachers, most=distances)
+    total = functools.reduce(operator.add, [priced.price(rows, few) for priced, rows in runs])
+    return best_release(total, order=order, delta=delta, beta=beta, sigma=sigma)
 
 
 def _best_order(
@@ -415,7 +411,8 @@ class SanitizedVotes(Pricing):
                 return None
         found = None
         for _ in range(_ROUNDS):
-            before, best = rows, priced.best(rows, delta=goal.delta, distances=distances)
+            before = rows
+            best = _best_of([(priced, rows)], delta=goal.delta, distances=distances)
             if best is not None:
                 numbers = map(three_digits, (best.order, best.beta, best.sigma_release))
                 plan = ReleasePlan(ReleaseKind.UPPER, goal.delta, *numbers)

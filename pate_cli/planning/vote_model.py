@@ -144,6 +144,11 @@ class VoteModel:
         return self.teachers + self.prior_weight
 
     @property
+    def most_records(self) -> int:
+        """Return how many records may change the votes on a query, if each changes its own."""
+        return -(-self.most_votes // self.teachers_per_record)
+
+    @property
     def usual_votes(self) -> int:
         """Return the number of votes on a query that a search assumes, without votes of a prior.
 
@@ -196,7 +201,12 @@ class VoteModel:
             return self
         if weight not in self._weighted:
             alone = self.counts if self.alone is None else self.alone
-            counts = _with_guesses(alone, self.guesses, weight) if weight else alone
+            counts = alone
+            if weight:
+                said = self.guesses
+                if said.ndim > 1:
+                    said = shared_out(said.astype(np.float64), weight)
+                counts = with_votes(alone, said.astype(np.int64), weight)
             self._weighted[weight] = replace(
                 self, counts=counts, prior_weight=weight, alone=alone if weight else None
             )
@@ -280,12 +290,6 @@ class VoteModel:
         voted = votes_for(self.alone, winners(self.counts))
         rows = np.flatnonzero(voted < plurality(self.alone))
         return rows, winners(self.alone)[rows]
-
-
-def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
-    """Return histograms in which a prior adds `weight` votes to each row that has a guess."""
-    said = guesses if guesses.ndim == 1 else shared_out(guesses.astype(np.float64), weight)
-    return with_votes(counts, said.astype(np.int64), weight)
 
 
 def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:

@@ -30,15 +30,11 @@ def test_verdict_is_that_of_dense_differencing(sigma, classes):
 
 
 def test_every_row_of_table_2_is_valid():
-    for sigma, classes, order in [
-        (40, 10, 14),
-        (40, 10, 7.5),
-        (40, 2, 15.5),
-        (100, 150, 20.5),
-        (100, 150, 50),
-        (200, 150, 50),
-    ]:
-        require_conditions(sigma=sigma, classes=classes, order=order)
+    """The orders of each (σ, m)."""
+    rows = {(40, 10): [14, 7.5], (40, 2): [15.5], (100, 150): [20.5, 50], (200, 150): [50]}
+    for (sigma, classes), orders in rows.items():
+        for order in orders:
+            require_conditions(sigma=sigma, classes=classes, order=order)
 
 
 def test_failure_names_the_condition_and_the_place():

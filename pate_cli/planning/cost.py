@@ -24,7 +24,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from pate_cli.accounting.few_votes import CostSum, Few, costliest, touched
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
-from pate_cli.core.words import Analysis
+from pate_cli.core.words import Analysis, OrderChoice
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
@@ -83,34 +83,33 @@ _STEP = 1.001
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
 class CostAnalysis:
-    """An analysis: how the RDP cost of queries is computed, and how it is converted to ε.
+    """How the RDP cost of queries is computed, and how it is converted to ε.
 
-    Attributes:
-        name: the name of the analysis.
-        steps: computes the cost of each query by step, [orders, queries], nats, from a mechanism,
-            histograms and orders.
-        epsilon: computes ε at each order, [orders], nats, from the RDP cost, orders and δ.
+    This class is the tight analysis, which is sound: its costs are exact Rényi divergences or upper
+    bounds, and its conversion is the sharpest. Other analyses are derived from this class.
     """
 
-    name: Analysis
-    steps: Callable[[ScoredMechanism, Histograms, Floats], dict[str, Floats]]
-    epsilon: Callable[[Floats, Floats, float], Floats]
+    name: ClassVar[Analysis] = Analysis.TIGHT
+    usual_orders: ClassVar[tuple[float, ...]] = tuple(TIGHT_ORDERS.tolist())
+
+    def orders(self, choice: OrderChoice) -> Floats:
+        """Return the usual Rényi orders, or those of the moments of the 2017 paper."""
+        return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else self.usual_orders)
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+    ) -> dict[str, Floats]:
+        """Return the cost of each query by step of the mechanism, [orders, queries] each, nats."""
+        return mechanism.steps(mechanism.score(counts), orders)
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """Return ε at each order from the RDP cost at each order, [orders], nats."""
+        return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
 
 
-def _tight_steps(
-    mechanism: ScoredMechanism, counts: Histograms, orders: Floats
-) -> dict[str, Floats]:
-    return mechanism.steps(mechanism.score(counts), orders)
-
-
-def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
-    return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
-
-
-TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
-"""The sound analysis: exact Rényi divergences, or upper bounds, and the sharpest conversion."""
+TIGHT: Final = CostAnalysis()
+"""The tight analysis."""
 
 
 def _that_count(
@@ -604,7 +603,7 @@ def compare_at(
         notes.append(_ENDS)
     epsilon, order, most = None, None, math.inf
     if isinstance(mechanism, ScoredMechanism):
-        by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
+        by_orders = TIGHT.epsilon(rdp, TIGHT_ORDERS, delta)
         cap = min(asked, math.ceil(answers))
         worst = Cost.of_rows(mechanism, asked, cap, delta, few).of_curves
         epsilon, order = worst.least(by_orders.min()), float(TIGHT_ORDERS[by_orders.argmin()])

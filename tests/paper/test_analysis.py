@@ -78,7 +78,7 @@ def test_what_the_paper_does_not_cover_is_refused_at_once():
     )
     shared = GNMax(20, 3, sigma2=3.0, teachers_per_record=2)
     assert "covers disjoint teachers only" in refusal(UsageError, PublishedAccount, shared, plan)
-    assert PAPER.cost.steps(lnmax, COUNTS, np.array([2.0]))["argmax"].shape == (1, 40)
+    assert PAPER.steps(lnmax, COUNTS, np.array([2.0]))["argmax"].shape == (1, 40)
     with pytest.raises(ParameterError, match="needs 1 < order"):
         plan_of(14.0, beta=0.0365)  # λβ ≥ ½, where the exact cost is finite
 

@@ -45,6 +45,7 @@ from pate_cli.planning.search import (
     least,
     line_of,
     middle_of,
+    three_digits,
 )
 from pate_cli.planning.vote_model import (
     PRIOR_ACCURACY,
@@ -362,7 +363,7 @@ class Plan(Result):
             "by_agreement": [{name: round(row[name], 4) for name in row} for row in rows],
             "pass_probability": found.named_chances(),
             "untested_epsilon": found.worst_case,
-            "least_epsilon": float(f"{self.least_epsilon:.3g}"),
+            "least_epsilon": three_digits(self.least_epsilon),
             "frankly": self.frankly,
             "command": self.command,
             "other": self.other,

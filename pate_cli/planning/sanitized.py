@@ -83,14 +83,14 @@ from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing
 from pate_cli.planning.search import Candidate, Tuning, three_digits
 from pate_cli.planning.synthetic import SyntheticEnsemble
+from pate_cli.planning.vote_model import PRIOR_ACCURACY, PUBLIC_SEED
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.checks import with_votes
 
-REFERENCE_SEED: Final = 20180224
 SPREADS: Final = 2.0
 """How many standard deviations of the noise a published ε is assumed to be above its mean."""
 
-_HISTOGRAMS, _AGREEMENT, _SPREAD, _PRIOR_AGREES = 300, 0.75, 0.4, 0.85
+_HISTOGRAMS, _AGREEMENT, _SPREAD = 300, 0.75, 0.4
 # The search for λ multiplies λ − 1 by these factors. It tries these values of βλ and of σ_SS.
 _LADDER = 1.3 ** np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
 _LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
@@ -227,8 +227,8 @@ def choose_plan(
         best = best_at(order)
         if best is None:
             raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
-        beta = float(f"{best.beta:.3g}") if beta is None else beta
-        sigma = float(f"{best.sigma_release:.3g}") if sigma is None else sigma
+        beta = three_digits(best.beta) if beta is None else beta
+        sigma = three_digits(best.sigma_release) if sigma is None else sigma
     return ReleasePlan(kind, delta, order, beta, sigma)
 
 
@@ -240,14 +240,14 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
     """
     teachers, classes = mechanism.teachers, mechanism.classes
     ensemble = SyntheticEnsemble(teachers, classes, _HISTOGRAMS, _AGREEMENT, _SPREAD)
-    counts, _ = ensemble.draw(REFERENCE_SEED)
+    counts, _ = ensemble.draw(PUBLIC_SEED)
     if mechanism.prior_weight:
-        random = np.random.default_rng(REFERENCE_SEED)
-        right = random.random(len(counts)) < _PRIOR_AGREES
+        random = np.random.default_rng(PUBLIC_SEED)
+        right = random.random(len(counts)) < PRIOR_ACCURACY
         guesses = random.integers(mechanism.classes, size=len(counts))
         guesses = np.where(right, winners(counts), guesses)
         counts = with_votes(counts, guesses, mechanism.prior_weight)
-    return counts, mechanism.for_reference(counts, REFERENCE_SEED)
+    return counts, mechanism.for_reference(counts, PUBLIC_SEED)
 
 
 class _Priced:

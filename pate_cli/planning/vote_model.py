@@ -45,6 +45,7 @@ from pate_cli.core.arrays import (
     Ints,
     SparseCounts,
     dense,
+    largest_two,
     votes_for,
     winners,
 )
@@ -232,9 +233,8 @@ class VoteModel:
     @cached_property
     def largest_two(self) -> tuple[Floats, Floats]:
         """Return the largest and the second largest count of each row, [rows] each."""
-        counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
-        ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
-        return ordered[:, 0], ordered[:, 1]
+        second, largest = largest_two(self.counts).astype(np.float64).T
+        return largest, second
 
     def chances(self, mechanism: ScoredMechanism) -> tuple[Floats, Floats]:
         """Return for each row the probabilities of an answer and of a right answer, [rows] each.
@@ -470,8 +470,7 @@ def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
     """
     total = np.cumsum(laws.mean(axis=0))
     place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
-    used, first, times = np.unique(place, return_index=True, return_counts=True)
-    del first
+    used, times = np.unique(place, return_counts=True)
     # A value without rows gives its probability to the nearest value with rows.
     nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
     mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])

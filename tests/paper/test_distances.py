@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pate_cli.paper.costs import gnmax_log_q, gnmax_rdp, threshold_local_sensitivity, threshold_rdp
-from pate_cli.paper.sensitivity import check_conditions, find_plateau, gnmax_local_sensitivity
+from pate_cli.paper.sensitivity import Plateau, check_conditions, gnmax_local_sensitivity
 from pate_cli.paper.tables import smooth_sensitivity
 from slices import some
 
@@ -38,7 +38,7 @@ def test_theorem_20_on_every_histogram(teachers, classes, sigma):
     """Algorithm 4 is max LS̃ over the ball; never below it, whatever happens at its edge."""
     order = 2.0
     assert check_conditions(sigma=sigma, classes=classes, order=order).holds
-    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    shape = Plateau(sigma, classes, order)
     histograms = np.array(list(all_histograms(teachers, classes)))
     height = shape.local_sensitivity(gnmax_log_q(histograms, sigma=sigma))
     distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
@@ -64,7 +64,7 @@ def test_theorem_20_on_every_histogram(teachers, classes, sigma):
 @pytest.mark.parametrize("sigma", [2.0, 2.5])
 def test_local_sensitivity_covers_every_neighbour(sigma):
     teachers, classes, order = 12, 3, 2.0
-    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    shape = Plateau(sigma, classes, order)
     histograms = np.array(list(all_histograms(teachers, classes)))
     log_q = gnmax_log_q(histograms, sigma=sigma)
     cost = gnmax_rdp(histograms, sigma, order)[0]

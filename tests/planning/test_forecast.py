@@ -24,7 +24,9 @@ from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import VoteModel, made_up
 from slices import EVERY
 
-CONFIDENT = ConfidentGNMax(60, 4, threshold=48.0, sigma1=30.0, sigma2=12.0)
+CONFIDENT, OF_TWO = (
+    ConfidentGNMax(60, classes, threshold=48.0, sigma1=30.0, sigma2=12.0) for classes in (4, 2)
+)
 
 
 @pytest.mark.parametrize("setting", SETTINGS if EVERY else SUITE)
@@ -52,7 +54,7 @@ def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ConfidentGNMax(60, 2, threshold=48.0, sigma1=30.0, sigma2=12.0),
+        OF_TWO,
         GNMax(60, 4, sigma2=12.0),
         LNMax(60, 4, laplace_scale=10.0),
     ],
@@ -93,7 +95,7 @@ def test_what_no_votes_could_cost_passes_without_a_test():
 
 
 def test_worst_and_best_have_names():
-    found = public_forecast(CONFIDENT, TargetPlan.of(1.0, delta=1e-5), rows=120)
+    found = public_forecast(OF_TWO, TargetPlan.of(1.0, delta=1e-5), rows=120)
     named = found.named_chances()
     worst, best = named["worst"], named["best"]
     assert found.pass_probability.min() == worst["chance"] < named["mean"] < best["chance"]

@@ -26,8 +26,8 @@ def votes_of(classes=2, *, teachers=60, queries=120, agreement=0.85, prior=None,
     return VoteModel(counts, teachers, teachers_per_record=k, guesses=guesses)
 
 
-def tuned(votes, kind, *, floor=0.8, given=None, mechanism=None, **goal):
-    goals = [Goal(each, min_agreement=floor, **goal) for each in np.atleast_1d(kind)]
+def tuned(votes, *kinds, floor=0.8, given=None, mechanism=None, **goal):
+    goals = [Goal(kind, min_agreement=floor, **goal) for kind in kinds]
     return tune(votes, goals, given=given, mechanism=mechanism)
 
 
@@ -92,7 +92,7 @@ def test_floors_on_agreement_are_kept_and_cost_answers():
 
 
 def test_the_better_release_wins_and_the_others_are_told():
-    found = tuned(votes_of(), [TARGET, NONE], epsilon=3.0)
+    found = tuned(votes_of(), TARGET, NONE, epsilon=3.0)
     assert found.best.merit == max(each.merit for each in (found.best, *found.others))
     kinds = [(x.goal.release, x.settings.mechanism_name) for x in (found.best, *found.others)]
     assert len(set(kinds)) == len(kinds)

@@ -7,7 +7,7 @@ from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.planning.search import Tuning
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.vote_model import KINDS, agreement_levels, like, made_up
+from pate_cli.planning.vote_model import KINDS, VoteModel, agreement_levels, like, made_up
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,9 @@ def test_a_model_like_a_mechanism_has_its_shape():
     assert (model.teachers, model.classes, model.teachers_per_record) == (40, 3, 2)
     assert model.prior_weight == 10
     assert len(model.middle) == len(KINDS)
+
+
+def test_sparse_votes_of_one_class_a_row_have_no_second_count():
+    counts = SparseCounts.of_votes(np.full((3, 4), 7), DENSE_CLASSES + 1)
+    first, second = VoteModel(counts, 4).largest_two
+    assert (first.tolist(), second.tolist()) == ([4.0] * 3, [0.0] * 3)

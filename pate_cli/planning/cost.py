@@ -112,14 +112,14 @@ TIGHT: Final = CostAnalysis()
 """The tight analysis."""
 
 
-def _that_count(
+def _steps_of_batch(
     few: Few, analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, counts: Histograms
 ) -> dict[str, Floats]:
-    """Return what a batch adds to the total RDP cost; see `_costliest_of`."""
-    return _costliest_of(few, analysis.steps(mechanism, counts, orders))
+    """Return what a batch adds to the total RDP cost; see `_steps_that_count`."""
+    return _steps_that_count(few, analysis.steps(mechanism, counts, orders))
 
 
-def _costliest_of(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
+def _steps_that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     """Return what the queries add to the total RDP cost, by step, [orders, columns], nats.
 
     If teachers may vote on all queries, all queries count, and the sum of their costs is the only
@@ -380,10 +380,10 @@ def measure_cost(
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
     columns: dict[str, Floats] = {}
-    look = OnCounts(functools.partial(_that_count, few, analysis, orders))
+    look = OnCounts(functools.partial(_steps_of_batch, few, analysis, orders))
     for part in votes.over(mechanism, look):
         every = {step: np.hstack([columns[step], costs]) for step, costs in part.items() if columns}
-        columns = _costliest_of(few, every or part)
+        columns = _steps_that_count(few, every or part)
     steps = {step: costs.sum(axis=1) for step, costs in columns.items()}
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])

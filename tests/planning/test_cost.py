@@ -140,6 +140,9 @@ def test_the_published_analysis_is_repeated_as_it_is():
     given = {"layout": "counts", "sigma2": 1e4, "analysis": "paper"}
     found = pate.cost(np.array([[50, 50]]), "gnmax", **given)
     assert found.epsilon == found.by_orders.min()
+    assert found.orders.tolist() == list(TABLE_ORDERS)
+    moments = pate.cost(np.array([[50, 50]]), "gnmax", **given, orders="moments")
+    assert moments.orders.tolist() == list(range(2, 10))
 
 
 # --- sensitivity by distance ----------------------------------------------------------------------

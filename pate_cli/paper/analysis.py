@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -18,20 +19,24 @@ import numpy as np
 from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.errors import UsageError, ValidityError
-from pate_cli.core.words import Analysis, MechanismName, OrderChoice
+from pate_cli.core.words import Analysis, MechanismName
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.paper.costs import (
     TABLE_ORDERS,
+    confident_steps,
     gnmax_rdp,
     laplace_rdp,
     published_gnss_rdp,
     to_epsilon,
 )
-from pate_cli.paper.release import confident_steps, expected_local_sensitivity
-from pate_cli.paper.sensitivity import check_conditions, gnmax_local_sensitivity
-from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
-from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.paper.sensitivity import (
+    check_conditions,
+    expected_local_sensitivity,
+    gnmax_local_sensitivity,
+)
+from pate_cli.planning.cost import CostAnalysis
+from pate_cli.planning.sanitized import Sensitivity
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.labelling import LedgerAccount
 
@@ -69,27 +74,6 @@ class PublishedPlan(ReleasePlan):
 
 def _noise(mechanism: Any) -> dict[str, float]:
     return {name: getattr(mechanism, name) for name in ("threshold", "sigma1", "sigma2")}
-
-
-def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    """Return the expected RDP cost of each query, by step: "threshold" and "argmax", in nats.
-
-    The step "threshold" is the threshold check. A mechanism without the check has only the step
-    "argmax". The costs of a step have the shape [orders, queries].
-
-    Raises:
-        UsageError: the papers do not cover the mechanism.
-    """
-    if mechanism.name == MechanismName.LNMAX:
-        return {"argmax": laplace_rdp(counts, mechanism.laplace_scale, orders)}
-    if mechanism.name == MechanismName.GNMAX:
-        return {"argmax": gnmax_rdp(counts, mechanism.sigma2, orders)}
-    if mechanism.name in _SMOOTH:
-        scores = mechanism.test_score(counts)
-        return confident_steps(counts, scores, _noise(mechanism), orders)
-    raise UsageError(
-        f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
-    )
 
 
 def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
@@ -131,35 +115,11 @@ def _require_covered(mechanism: Mechanism) -> None:
         raise UsageError(f"the published analysis {unknown}")
 
 
-def _covered_steps(
-    mechanism: ScoredMechanism, counts: Histograms, orders: Floats
-) -> dict[str, Floats]:
-    _require_covered(mechanism)
-    return _steps(mechanism, dense(counts), orders)
-
-
-def _epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
-    return to_epsilon(rdp, orders=orders, delta=delta)
-
-
-PUBLISHED: Final = CostAnalysis(Analysis.PAPER, _covered_steps, _epsilon)
-"""The analysis of the papers: expected costs of queries, and the conversion of Theorem 5.
-
-It raises UsageError for a run that the papers do not cover.
-"""
-
-
-@dataclass(frozen=True)
-class _Charge:
-    """A function from histograms to their expected cost and local sensitivity at one order."""
-
-    order: float
-
-    def __call__(self, mechanism: Mechanism, counts: Histograms) -> Kept:
-        counts = dense(counts)
-        steps = _steps(mechanism, counts, np.array([self.order]))
-        rdp = sum(float(cost.sum()) for cost in steps.values())
-        return rdp, _sensitivity(mechanism, counts, self.order)
+def _kept(order: float, mechanism: ScoredMechanism, counts: Histograms) -> Kept:
+    """Return the expected cost of histograms at one order, and their local sensitivity."""
+    steps = PublishedAnalysis().steps(mechanism, counts, np.array([order]))
+    rdp = sum(float(cost.sum()) for cost in steps.values())
+    return rdp, _sensitivity(mechanism, dense(counts), order)
 
 
 class PublishedAccount(LedgerAccount):
@@ -192,13 +152,13 @@ class PublishedAccount(LedgerAccount):
         self._rdp, self._curve = 0.0, np.zeros(mechanism.most_votes)
 
     @property
-    def keep(self) -> Callable[[Mechanism, Histograms], Kept]:
+    def keep(self) -> Callable[[ScoredMechanism, Histograms], Kept]:
         """Return the function whose result for a batch is passed to `add`.
 
         For a batch, the function returns the expected RDP cost of the batch, and the local
         sensitivity of this cost at each distance from the votes.
         """
-        return _Charge(self._plan.order)
+        return partial(_kept, self._plan.order)
 
     def add(self, kept: Kept) -> None:
         """Add the expected cost and the local sensitivity of a batch."""
@@ -216,14 +176,40 @@ class PublishedAccount(LedgerAccount):
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
 
 
-class PublishedAnalysis:
-    """The analysis of the papers; a caller chooses it with `analysis` paper."""
+class PublishedAnalysis(CostAnalysis):
+    """The analysis of the papers: expected costs of queries, and the conversion of Theorem 5.
 
-    name, cost = Analysis.PAPER, PUBLISHED
+    The usual orders are those of Tables 1 and 2. A caller chooses it with `analysis` paper.
+    """
 
-    def orders(self, choice: OrderChoice) -> Floats:
-        """Return the Rényi orders of Tables 1 and 2, or those of the moments of the 2017 paper."""
-        return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
+    name = Analysis.PAPER
+    usual_orders = TABLE_ORDERS
+
+    def steps(self, mechanism: Any, counts: Histograms, orders: Floats) -> dict[str, Floats]:
+        """Return the expected RDP cost of each query, by step: "threshold" and "argmax", in nats.
+
+        The step "threshold" is the threshold check. A mechanism without the check has only the step
+        "argmax". The costs of a step have the shape [orders, queries].
+
+        Raises:
+            UsageError: the papers do not cover the run or the mechanism.
+        """
+        _require_covered(mechanism)
+        counts = dense(counts)
+        if mechanism.name == MechanismName.LNMAX:
+            return {"argmax": laplace_rdp(counts, mechanism.laplace_scale, orders)}
+        if mechanism.name == MechanismName.GNMAX:
+            return {"argmax": gnmax_rdp(counts, mechanism.sigma2, orders)}
+        if mechanism.name in _SMOOTH:
+            scores = mechanism.test_score(counts)
+            return confident_steps(counts, scores, _noise(mechanism), orders)
+        raise UsageError(
+            f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
+        )
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """Return ε at each order by Theorem 5, [orders], nats."""
+        return to_epsilon(rdp, orders=orders, delta=delta)
 
     def plan(self, plan: ReleasePlan) -> PublishedPlan:
         """Return a plan with the parameters of `plan` that converts RDP costs as in the paper."""

@@ -14,6 +14,12 @@ student (Algorithm 2). One teacher changes the score by at most 1. So the check 
 (λ, λ/(2σ1²))-RDP, as is GNMax with σ = √2·σ1. So the functions of this module apply Theorem 6 to
 the check with √2·σ1 in place of σ.
 
+**A run of Confident-GNMax** has an expected cost. The paper says of its costs: "The expectations
+are taken over the student's queries and outcomes of the first step". So the cost of a query is the
+cost of the threshold check, plus the cost of an answer times the probability of an answer. An
+expectation is not a guarantee, because the actual answers may cost more, and because the
+probability of an answer itself depends on the votes.
+
 **The GNSS release** publishes f(D) + SS_β(D)·N(0, σ²), where SS_β is the smooth sensitivity.
 Theorem 23 claims an RDP cost for the GNSS release, but Theorem 23 is false for many λ, β and σ. So
 the RDP cost that Theorem 23 claims is no bound.
@@ -22,13 +28,14 @@ the RDP cost that Theorem 23 claims is no bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import ParameterError
 
@@ -373,3 +380,31 @@ def _spread(steepest: Floats, place: Ints, teachers: int, stride: int = 1) -> Fl
 def _standardised(scores: ArrayLike, threshold: float, sigma: float) -> Floats:
     with np.errstate(over="ignore"):  # infinity is right: the probability is then 0 or 1
         return (np.asarray(scores, dtype=np.float64) - threshold) / sigma
+
+
+def confident_steps(
+    counts: Counts, scores: Floats, noise: Mapping[str, float], orders: ArrayLike
+) -> dict[str, Floats]:
+    """Return the expected RDP cost of each step of each query.
+
+    The first step is the threshold check. The second step is the answer of GNMax; its cost is
+    multiplied by the probability of an answer.
+
+    Args:
+        counts: votes [queries, classes].
+        scores: the score of each query, which the threshold check compares with the threshold T,
+            [queries], in votes.
+        noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
+            of GNMax's, in votes.
+        orders: Rényi orders λ > 1.
+
+    Returns:
+        The costs of the steps "threshold" and "argmax", [orders, queries] each, nats. SECRET: the
+        costs depend on the votes.
+    """
+    test = {"threshold": noise["threshold"], "sigma": noise["sigma1"]}
+    answer = gnmax_rdp(counts, noise["sigma2"], orders)
+    return {
+        "threshold": threshold_rdp(scores, **test, orders=orders),
+        "argmax": answer_chance(scores, **test) * answer,
+    }

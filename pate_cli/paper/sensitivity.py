@@ -36,9 +36,9 @@ at that moment. The code computes the counts after all d moves at once, not move
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -47,7 +47,12 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError, ValidityError
-from pate_cli.paper.costs import data_dependent_rdp, rdp_of_log_q
+from pate_cli.paper.costs import (
+    answer_chance,
+    data_dependent_rdp,
+    rdp_of_log_q,
+    threshold_local_sensitivity,
+)
 
 _FINEST, _COARSEST = 0.1, 1e9  # for smaller and larger σ, rounding errors hide q0
 _CELLS = 4096
@@ -65,18 +70,30 @@ class Plateau:
         sigma: the standard deviation σ of the noise of GNMax, in votes.
         classes: m ≥ 2.
         order: Rényi order λ > 1.
-        log_q0: log of q0.
-        log_q1: log of q1 = B_L(q0).
-        height: LS̃ on [q1, q0], nats. If conditions C2–C6 of the paper are met, `height` is the
-            largest local sensitivity of any histogram.
     """
 
     sigma: float
     classes: int
     order: float
-    log_q0: float
-    log_q1: float = math.nan
-    height: float = math.nan
+
+    @cached_property
+    def log_q0(self) -> float:
+        """Return log of q0; raise ParameterError if σ is out of range, or if no q0 is found."""
+        return log_q0(sigma=self.sigma, order=self.order)
+
+    @cached_property
+    def log_q1(self) -> float:
+        """Return log of q1 = B_L(q0)."""
+        return float(self.below(self.log_q0))
+
+    @cached_property
+    def height(self) -> float:
+        """Return LS̃ on [q1, q0], nats.
+
+        If conditions C2–C6 of the paper are met, `height` is the largest local sensitivity of any
+        histogram.
+        """
+        return float(self.rise(np.array([self.log_q1]))[0])
 
     @property
     def step(self) -> float:
@@ -180,17 +197,6 @@ def log_q0(*, sigma: float, order: float) -> float:
     return float(-(below[0] ** 2))
 
 
-def find_plateau(*, sigma: float, classes: int, order: float) -> Plateau:
-    """Return the shape of LS̃ with its q0, q1 and height, at one (σ, m, λ).
-
-    Raises:
-        ParameterError: σ is out of range, or so extreme that no q0 is found.
-    """
-    shape = Plateau(sigma, classes, order, log_q0(sigma=sigma, order=order))
-    shape = replace(shape, log_q1=float(shape.below(shape.log_q0)))
-    return replace(shape, height=float(shape.rise(np.array([shape.log_q1]))[0]))
-
-
 _GRID = 2001
 _MINIMA = 8
 _SLOPE_ZOOM = 33
@@ -226,7 +232,7 @@ def check_conditions(*, sigma: float, classes: int, order: float) -> Conditions:
     Raises:
         ParameterError: σ is out of range.
     """
-    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    shape = Plateau(sigma, classes, order)
     for name, check in _CHECKS.items():
         found = check(shape)
         if found is not None:
@@ -513,7 +519,7 @@ def gnmax_local_sensitivity(
     """
     classes = counts.shape[1]
     require_conditions(sigma=sigma, classes=classes, order=order)
-    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    shape = Plateau(sigma, classes, order)
     rows, where = np.unique(np.sort(counts, axis=1), axis=0, return_inverse=True)
     total = np.bincount(where.reshape(-1), weights=weights, minlength=len(rows))
     curve = np.zeros(teachers)
@@ -554,14 +560,13 @@ def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_],
     # Lines 18–34: q falls until it is below q0, or until the losing classes have no votes. While q
     # is above B_U(q0), β is constant and LS̃ is 0. The slack covers rounding errors.
     falling = everyone[log_q > shape.log_q0]
-    near = float(shape.above(shape.log_q0)) + 1e-9
-    for found, end in ((start, near), (stop, shape.log_q0)):
-        found[falling] = _first(partial(_below, runs, end), falling, runs.losing)
+
+    def below(end: float) -> Ints:
+        return _first(lambda rows, moves: runs.apart(rows, moves) <= end, falling, runs.losing)
+
+    start[falling] = below(float(shape.above(shape.log_q0)) + 1e-9)
+    stop[falling] = below(shape.log_q0)
     return closer, np.minimum(start, teachers), np.minimum(stop, teachers)
-
-
-def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]:
-    return np.asarray(runs.apart(rows, moves) <= end)
 
 
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
@@ -594,3 +599,39 @@ def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[In
         pair = np.arange(first, min(first + block, pairs))
         at = np.searchsorted(ends, pair, side="right")
         yield rows[at], np.asarray(stop[rows[at]] - (ends[at] - pair), dtype=np.int64)
+
+
+def expected_local_sensitivity(
+    counts: Counts, scores: Floats, noise: Mapping[str, float], *, order: float, teachers: int
+) -> Floats:
+    """Return the local sensitivity of the expected RDP cost of a Confident-GNMax run, by distance.
+
+    Table 2 of the paper uses this local sensitivity. By Theorem 24 the result at distance d is a
+    sum over queries: each query counts with its largest local sensitivity at the distances up to d.
+    The local sensitivity of a query has two terms: the sensitivity of the threshold check, and the
+    sensitivity of GNMax multiplied by the probability of an answer. The paper treats the
+    probability of an answer as fixed, although it also depends on the votes. So the result of this
+    function is an expectation and not a bound.
+
+    Args:
+        counts: whole numbers of votes, [queries, classes]; a query has at most `teachers` votes.
+        scores: the score of each query, which the threshold check compares with the threshold T,
+            [queries], in votes.
+        noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
+            of GNMax's, in votes; σ2 from 0.1 to 1e9.
+        order: Rényi order λ > 1.
+        teachers: the number of teachers; the result is for the distances 0 … teachers − 1.
+
+    Returns:
+        [teachers], nats. SECRET: it depends on the votes.
+
+    Raises:
+        ParameterError: σ2 is out of range, or scores are too far from T.
+        ValidityError: condition C5 or C6 is not met at (σ2, m, λ).
+    """
+    test = {"threshold": noise["threshold"], "sigma": noise["sigma1"]}
+    chance = answer_chance(scores, **test)
+    check = threshold_local_sensitivity(scores, **test, order=order, teachers=teachers)
+    return check + gnmax_local_sensitivity(
+        counts, sigma=noise["sigma2"], order=order, teachers=teachers, weights=chance
+    )

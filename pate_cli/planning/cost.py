@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ from pate_cli.accounting.few_votes import CostSum, Few, costliest, touched
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
-from pate_cli.core.words import Analysis
-from pate_cli.disclosure.cost import Cost, Figure, Rows
+from pate_cli.core.words import Analysis, OrderChoice
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
@@ -83,53 +83,43 @@ _STEP = 1.001
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
 class CostAnalysis:
-    """An analysis: how the RDP cost of queries is computed, and how it is converted to ε.
+    """How the RDP cost of queries is computed, and how it is converted to ε.
 
-    Attributes:
-        name: the name of the analysis.
-        steps: computes the cost of each query by step, [orders, queries], nats, from a mechanism,
-            histograms and orders.
-        epsilon: computes ε at each order, [orders], nats, from the RDP cost, orders and δ.
+    This class is the tight analysis, which is sound: its costs are exact Rényi divergences or upper
+    bounds, and its conversion is the sharpest. Other analyses are derived from this class.
     """
 
-    name: Analysis
-    steps: Callable[[ScoredMechanism, Histograms, Floats], dict[str, Floats]]
-    epsilon: Callable[[Floats, Floats, float], Floats]
+    name: ClassVar[Analysis] = Analysis.TIGHT
+    usual_orders: ClassVar[tuple[float, ...]] = tuple(TIGHT_ORDERS.tolist())
+
+    def orders(self, choice: OrderChoice) -> Floats:
+        """Return the usual Rényi orders, or those of the moments of the 2017 paper."""
+        return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else self.usual_orders)
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+    ) -> dict[str, Floats]:
+        """Return the cost of each query by step of the mechanism, [orders, queries] each, nats."""
+        return mechanism.steps(mechanism.score(counts), orders)
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """Return ε at each order from the RDP cost at each order, [orders], nats."""
+        return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
 
 
-def _tight_steps(
-    mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+TIGHT: Final = CostAnalysis()
+"""The tight analysis."""
+
+
+def _steps_of_batch(
+    few: Few, analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, counts: Histograms
 ) -> dict[str, Floats]:
-    return mechanism.steps(mechanism.score(counts), orders)
+    """Return what a batch adds to the total RDP cost; see `_steps_that_count`."""
+    return _steps_that_count(few, analysis.steps(mechanism, counts, orders))
 
 
-def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
-    return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
-
-
-TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
-"""The sound analysis: exact Rényi divergences, or upper bounds, and the sharpest conversion."""
-
-
-def _steps_that_count(
-    few: Few,
-    analysis: CostAnalysis,
-    orders: Floats,
-    mechanism: ScoredMechanism,
-    batch: VoteBatch,
-) -> dict[str, Floats]:
-    """Return what a batch adds to the total RDP cost, by step, [orders, columns], nats.
-
-    If teachers may vote on all queries, all queries count, and the sum of their costs is the only
-    column. If the votes of one teacher are limited, the result has a column for each of the
-    costliest queries, and no column for the other queries.
-    """
-    return _that_count(few, analysis.steps(mechanism, batch.counts, orders))
-
-
-def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
+def _steps_that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     """Return what the queries add to the total RDP cost, by step, [orders, columns], nats.
 
     If teachers may vote on all queries, all queries count, and the sum of their costs is the only
@@ -146,18 +136,6 @@ def _that_count(few: Few, steps: dict[str, Floats]) -> dict[str, Floats]:
     total = np.sum(list(steps.values()), axis=0)
     places, _ = costliest(few, total, np.ones(total.shape[1], dtype=np.int64))
     return {step: np.take_along_axis(costs, places, axis=1) for step, costs in steps.items()}
-
-
-def _added(few: Few, parts: Iterable[dict[str, Floats]]) -> dict[str, Floats]:
-    """Return the total RDP cost of all batches by step, [orders], nats.
-
-    If the votes of one teacher are limited, the total includes the costliest queries only.
-    """
-    found: dict[str, Floats] = {}
-    for part in parts:
-        every = {step: np.hstack([found[step], costs]) for step, costs in part.items() if found}
-        found = _that_count(few, every or part)
-    return {step: costs.sum(axis=1) for step, costs in found.items()}
 
 
 def _queries_of(
@@ -401,8 +379,12 @@ def measure_cost(
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
-    parts = votes.over(mechanism, functools.partial(_steps_that_count, few, analysis, orders))
-    steps = _added(few, parts)
+    columns: dict[str, Floats] = {}
+    look = OnCounts(functools.partial(_steps_of_batch, few, analysis, orders))
+    for part in votes.over(mechanism, look):
+        every = {step: np.hstack([columns[step], costs]) for step, costs in part.items() if columns}
+        columns = _steps_that_count(few, every or part)
+    steps = {step: costs.sum(axis=1) for step, costs in columns.items()}
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])
     return VoteCost(
@@ -414,7 +396,7 @@ def measure_cost(
         steps=steps,
         by_orders=by_orders,
         queries=queries_at(analysis, votes, mechanism, order=best),
-        worst_case=Cost(delta, (Rows(mechanism, votes.queries, cap, few),)).of_curves,
+        worst_case=Cost.of_rows(mechanism, votes.queries, cap, delta, few).of_curves,
         target=target,
         costliest_queries=None if few is None else touched(few, votes.queries, cap)[0],
         prior=mechanism.prior_weight > 0,
@@ -621,9 +603,9 @@ def compare_at(
         notes.append(_ENDS)
     epsilon, order, most = None, None, math.inf
     if isinstance(mechanism, ScoredMechanism):
-        by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
+        by_orders = TIGHT.epsilon(rdp, TIGHT_ORDERS, delta)
         cap = min(asked, math.ceil(answers))
-        worst = Cost(delta, (Rows(mechanism, asked, cap, few),)).of_curves
+        worst = Cost.of_rows(mechanism, asked, cap, delta, few).of_curves
         epsilon, order = worst.least(by_orders.min()), float(TIGHT_ORDERS[by_orders.argmin()])
         most = worst.epsilon
     elif isinstance(mechanism, ComposedMechanism):

@@ -5,26 +5,35 @@ and passes the release test nine times in ten. An expected number of answers is 
 pass probability. The module `rule` chooses the settings, as for a run with a target. The plan uses
 the forecast that a run makes before it starts (`forecast`). A plan agrees with the run whose
 command it prints, because plans and runs use the same function `forecast`.
+
+A plan for many voters with few votes each (`plan_voters`) finds noise and queries, and how often
+labels are right. The privacy cost depends on the largest number of votes of one voter, and not on
+the number of voters. With more voters, there can be more queries, or more votes on each query. The
+plan assumes that voters are right independently of each other, that all wrong classes are equally
+likely, and that votes are spread evenly over the queries.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.core.checks import check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.said import Said
+from pate_cli.core.said import Line, Pairs, Said
 from pate_cli.core.words import DELTA, MechanismName
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
+from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning import words
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
 from pate_cli.planning.rule import MOST_ROWS, SEARCHED_ROWS, choose, public_goal
@@ -36,8 +45,16 @@ from pate_cli.planning.search import (
     least,
     line_of,
     middle_of,
+    three_digits,
 )
-from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
+from pate_cli.planning.vote_model import (
+    PRIOR_ACCURACY,
+    PUBLIC_SEED,
+    VoteModel,
+    agreement_levels,
+    made_up,
+    win_chance,
+)
 
 # The start, the range and the precision of the search for teachers and for ε.
 _START = {"teachers": 100.0, "epsilon": 2.0}
@@ -346,7 +363,7 @@ class Plan(Result):
             "by_agreement": [{name: round(row[name], 4) for name in row} for row in rows],
             "pass_probability": found.named_chances(),
             "untested_epsilon": found.worst_case,
-            "least_epsilon": float(f"{self.least_epsilon:.3g}"),
+            "least_epsilon": three_digits(self.least_epsilon),
             "frankly": self.frankly,
             "command": self.command,
             "other": self.other,
@@ -470,7 +487,7 @@ def points(
         found: the plan.
         progress: called with 1 after each point.
     """
-    known, near, shown = found.known, found.forecast.settings, []
+    known, near, drawn = found.known, found.forecast.settings, []
     teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
     for share in (1.0,) if known.weights else (0.5, 0.7, 1.0, 1.4, 2.0):
         number = max(round(teachers * share), 2)
@@ -478,10 +495,163 @@ def points(
         for by in np.geomspace(0.5, 2.0, 7).tolist():
             at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
             answers = at.rule(near=start, quick=True).by_level
-            shown.append((number, at.epsilon or 1.0, tuple(answers[each] for each in known.shown)))
+            drawn.append((number, at.epsilon or 1.0, tuple(answers[each] for each in known.shown)))
             progress(1)
-    return shown
+    return drawn
 
 
 POINTS: Final = 35
 """The largest number of points in the picture of a plan."""
+
+# The plan for voters shows the labels for three shares of right votes. It finds the largest number
+# of queries at which 95% of the labels are right if 80% of the votes are.
+_SHARES: Final = (0.6, 0.8, 0.95)
+_USUAL, _GOOD = 0.8, 0.95
+# The rule of thumb: with k votes of each voter, 22 √k/ε votes on a query make 95% of labels right.
+_THUMB: Final = 22.0
+_LEAST: Final = 1e-4  # the smallest ε above 0 that a result shows
+# The range and the precision of the noise for voters, and how many queries are made up.
+_SIGMAS, _FINE, _QUERIES = (0.5, 1e6), 1e-3, 500
+
+
+@dataclass(frozen=True, repr=False)
+class VoterPlan(Result):
+    """Plan of a gnmax run on the votes of many voters who vote on few queries each. Public.
+
+    Attributes:
+        teachers: the number of voters.
+        votes_per_teacher: the largest number of votes of one voter.
+        queries: how many queries the run asks.
+        delta: δ of the run.
+        epsilon: ε of the run, at most the target, nats.
+        sigma2: the smallest standard deviation of the noise at which ε is at most the target, in
+            votes.
+        votes_per_query: the number of votes on each query if votes are spread evenly.
+        labels_right: the expected share of right labels, by the share of right votes.
+        rule_of_thumb: about how many votes on a query make 95% of labels right, if 80% of votes are
+            right.
+        enough_for: the largest number of queries at which 95% of labels are right, if 80% of votes
+            are right; 0 if fewer labels are right even when all voters vote on each query.
+        command: the `pate aggregate` line of the run.
+    """
+
+    teachers: int
+    votes_per_teacher: int
+    queries: int
+    delta: float
+    epsilon: float
+    sigma2: float
+    votes_per_query: int
+    labels_right: Mapping[str, float]
+    rule_of_thumb: int
+    enough_for: int
+    command: str
+
+    @property
+    def releasable(self) -> bool:
+        """Return True: the plan may be published, because it uses no votes."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes of the plan, ready for JSON."""
+        return {"schema_version": 1, "releasable": True, **vars(self)}
+
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """Return a table with the share of right labels for each share of right votes."""
+        right = self.labels_right
+        shares = np.array([float(share) for share in right])
+        return {"voters_right": shares, "labels_right": np.array([*right.values()])}
+
+    def headline(self) -> str:
+        """Return the plan in a few words."""
+        votes = f"{self.teachers} teachers with {self.votes_per_teacher} votes each"
+        on_each = f"{self.votes_per_query} on each of {self.queries} queries"
+        return f"{votes}, {on_each}: epsilon {shown(self.epsilon)} at delta {self.delta:g}"
+
+    def said(self) -> Said:
+        """Return lines with the share of right labels, the votes a query needs, and the command."""
+        found = {
+            f"voters right {float(share):.0%}": f"{right:.1%} of labels are right"
+            for share, right in self.labels_right.items()
+        }
+        found["rule of thumb"] = (
+            f"{self.rule_of_thumb} votes on a query (22 sqrt(votes per teacher) / epsilon) if "
+            "voters are right 80% of the time"
+        )
+        found["enough for"] = (
+            f"{self.enough_for} queries, of which 95% get right labels if voters are right 80% of "
+            "the time"
+        )
+        pairs = Pairs([*found.items()])
+        return [Line(self.headline(), "bold"), pairs, Line(self.command, whole=True)]
+
+
+def plan_voters(asked: Mapping[str, Any]) -> VoterPlan:
+    """Return the plan of a gnmax run for a target ε.
+
+    If the number of queries is left out, the plan asks as many queries as possible while 95% of the
+    labels are right.
+
+    Args:
+        asked: the parameters of `signatures.plan`, by name.
+
+    Raises:
+        UnreachableError: ε is above the target even with the most noise that is tried, or
+            `queries` is left out and too few labels would be right even if all voters vote on each
+            query.
+    """
+    target, teachers, classes = (asked[name] for name in ("target_epsilon", "teachers", "classes"))
+    few, delta = FewVotes(asked["votes_per_teacher"], asked["assigned"]), asked["delta"]
+    # A voter changes at most two queries for each vote, so further queries cost nothing.
+    rows = asked["queries"] or 2 * few.votes
+
+    def epsilon_at(sigma: float) -> float:
+        mechanism = GNMax(teachers, classes, sigma2=sigma)
+        return worst_case_epsilon(mechanism, rows=rows, delta=delta, few=few)
+
+    def good(votes: float) -> bool:
+        return _labels_right(_USUAL, round(votes), classes, sigma) >= _GOOD
+
+    start = 20.0 * math.sqrt(few.votes / 40.0) / max(target, _LEAST)
+    sigma = least(
+        lambda noise: epsilon_at(noise) <= target, start=start, within=_SIGMAS, precision=_FINE
+    )
+    sigma = math.ceil(sigma * 1000.0) / 1000.0
+    epsilon = epsilon_at(sigma)
+    # With very much noise, ε is rounded to 0, and the rule of thumb would divide by 0.
+    thumb = math.ceil(_THUMB * math.sqrt(few.votes) / max(epsilon, _LEAST))
+    enough = 0
+    if good(teachers):
+        needed = least(good, start=thumb, within=(1.0, teachers), precision=0.01)
+        enough = max(teachers * few.votes // math.ceil(needed), 1)
+    queries = asked["queries"] or enough
+    if not queries:
+        raise UnreachableError(
+            f"{teachers} teachers are too few for labels that are mostly right at epsilon "
+            f"{target:g}, even if all of them vote on each query; take more teachers, fewer votes "
+            "of each teacher or a larger epsilon"
+        )
+    on_each = min(teachers * few.votes // queries, teachers)
+    told = keywords_of(
+        GNMax(teachers, classes, sigma2=sigma),
+        queries=queries,
+        delta=delta,
+        classes=classes,
+        teachers=min(on_each + 1, teachers) if few.assigned else teachers,
+        votes_per_teacher=few.votes,
+    )
+    right = {
+        f"{share:g}": round(_labels_right(share, on_each, classes, sigma), 4) for share in _SHARES
+    }
+    command = line_of("VOTES", ["--assigned"] if few.assigned else [], told)
+    noise = (delta, epsilon, sigma)
+    return VoterPlan(teachers, few.votes, queries, *noise, on_each, right, thumb, enough, command)
+
+
+def _labels_right(share: float, votes: int, classes: int, sigma: float) -> float:
+    """Return the expected share of right labels of gnmax if `share` of the votes is right."""
+    random = np.random.default_rng(PUBLIC_SEED)
+    right = random.binomial(votes, share, _QUERIES)
+    wrong = random.multinomial(votes - right, np.full(classes - 1, 1.0 / (classes - 1)))
+    counts = np.column_stack([right, wrong]).astype(np.float64)
+    return float(win_chance(counts, np.zeros(_QUERIES, dtype=np.int64), sigma).mean())

@@ -115,15 +115,11 @@ def pair_costs(
         Costs at the distances `_LOOKED`, [settings, orders, distances, rows], and worst-case costs,
         [settings, orders], nats.
     """
-    record = votes.teachers_per_record
-    most = -(-votes.most_votes // record)
-    step = max(most / cells, 1.0)
-    size = int(np.ceil(most / step)) + 1
-    tables = np.array(
-        [_moves(each, record, step, size, most, votes.classes == 2, orders) for each in settings],
-        dtype=np.float32,
-    )
-    places = [_pairs(votes, each.sigma2, record * step, size) for each in settings]
+    step = max(votes.most_records / cells, 1.0)
+    size = int(np.ceil(votes.most_records / step)) + 1
+    tables = np.array([_moves(votes, each, step, size, orders) for each in settings], np.float32)
+    unit = votes.teachers_per_record * step
+    places = [_pairs(votes, each.sigma2, unit, size) for each in settings]
     steps = np.unique(np.round(_LOOKED / step).astype(np.int64))
     onto = _to((steps * step).astype(np.float64), _LOOKED)
     found, reached = [], 0
@@ -132,13 +128,11 @@ def pair_costs(
         reached = distance
         found.append([table[:, x, y] for table, (x, y) in zip(tables, places, strict=True)])
     costs = np.tensordot(onto, np.array(found, np.float64), (0, 0))
-    more = 1.0
+    worst = np.array([_worst_pair(votes, each, orders) for each in settings])
     if votes.classes > 2:
-        more = 1.2 - _WORST_OF_MORE / votes.classes
-        more += _WORST_OF_SHARED * (record > 1 and not votes.votes_together)
-    return np.moveaxis(costs, 0, 2), more * np.array(
-        [_worst_pair(each, record, most, orders) for each in settings]
-    )
+        shared = votes.teachers_per_record > 1 and not votes.votes_together
+        worst *= 1.2 - _WORST_OF_MORE / votes.classes + _WORST_OF_SHARED * shared
+    return np.moveaxis(costs, 0, 2), worst
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
@@ -156,19 +150,13 @@ def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Int
     return np.minimum(most, size - 1), np.minimum(rival, size - 1)
 
 
-def _moves(
-    settings: Tuning,
-    record: int,
-    step: float,
-    size: int,
-    most: int,
-    two_classes: bool,
-    orders: Floats,
-) -> Floats:
+def _moves(votes: VoteModel, settings: Tuning, step: float, size: int, orders: Floats) -> Floats:
     """Return the cost of each pair (x, y) if one record moves its votes between the two counts.
 
-    The result has the shape [orders, x, y] and is in nats.
+    The result has the shape [orders, x, y] and is in nats. The counts of the grid are multiples of
+    `step` times the number of votes of a record.
     """
+    record, two_classes = votes.teachers_per_record, votes.classes == 2
     places, order = np.arange(size), orders[:, None, None]
     x, y = places[:, None], places[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
@@ -186,16 +174,19 @@ def _moves(
         passed, failed = _moments(tests[first], tests[last], order)
         worst = np.maximum(worst, np.logaddexp(failed, passed + moment) / (order - 1.0))
     worst = np.maximum(worst, np.swapaxes(worst, 1, 2))
-    return np.where((x + y) * step < most + step, worst, 0.0) if two_classes else worst
+    if two_classes:
+        worst[:, (x + y) * step >= votes.most_records + step] = 0.0
+    return worst
 
 
-def _worst_pair(settings: Tuning, record: int, most: int, orders: Floats) -> Floats:
+def _worst_pair(votes: VoteModel, settings: Tuning, orders: Floats) -> Floats:
     """Return the largest cost that a pair (x, y) has if one record changes, [orders], nats.
 
     The change of the largest count, which is compared with the threshold, and the change of the gap
     between the two counts are chosen independently, so that the cost is largest.
     """
-    order, noise = orders[:, None], np.sqrt(2.0) * settings.sigma2 / record
+    record, most, order = votes.teachers_per_record, votes.most_records, orders[:, None]
+    noise = np.sqrt(2.0) * settings.sigma2 / record
     counts = np.arange(-1.0, most + 2.0)
     # The worst case of gnmax allows any number of votes on a query.
     gap = np.maximum(2.0 * counts[1:-1] - most, 0.0) if settings.sigma1 else _WORST_GAPS * noise
@@ -356,13 +347,6 @@ class QueryCosts:
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return float((room / np.maximum(self.worst, np.abs(room) / _ENDLESS)).max())
 
-    @property
-    def mean(self) -> Floats:
-        """Return the mean cost of a row over all ensembles, [orders, distances], nats."""
-        if self.weights is None:
-            return self.costs[..., self.places].mean(axis=-1)
-        return self.costs @ self.weights.mean(axis=0)
-
     def _of_first(self, rows: Ints) -> Floats:
         """Return the RDP cost of the first n rows of a file together, for each n in `rows`.
 
@@ -438,7 +422,7 @@ def quick_costs(
         above: known ratios of exact and approximate cost, [DISTANCES]; the keys say whether the
             settings have a threshold. Unknown ratios are estimated.
     """
-    orders, places, found = decisive(target.orders), np.arange(votes.rows), []
+    orders, places, found = _decisive(target.orders), np.arange(votes.rows), []
     for each, worst, setting in zip(*pair_costs(votes, settings, orders), settings, strict=True):
         known = (above or {}).get(setting.threshold is not None)
         factor = guessed_above(votes, setting, orders, bound) if known is None else known[_LOOKED]
@@ -454,7 +438,7 @@ def quick_costs(
     return found
 
 
-def decisive(orders: Floats) -> Floats:
+def _decisive(orders: Floats) -> Floats:
     """Return those of `orders` that decide whether a run passes if its cost is near the target."""
     return orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
 
@@ -474,11 +458,12 @@ def guessed_above(votes: VoteModel, settings: Tuning, orders: Floats, bound: Bou
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
-    """Return the mean exact cost divided by the mean approximate cost of the rows, [DISTANCES]."""
+    """Return the mean exact cost of the rows of a file, divided by the approximate, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
-    about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ _TO_EVERY
-    return np.asarray(costs.mean[middle] / np.maximum(about, 1e-300))
+    about = (quick[0, 0] @ votes.row_weights[0]) @ _TO_EVERY
+    exact = costs.costs[middle][:, costs.places].mean(axis=-1)
+    return np.asarray(exact / np.maximum(about, 1e-300))
 
 
 def exact_costs(
@@ -503,7 +488,7 @@ def exact_costs(
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = coin_orders(bound, mechanism, target.orders)
-    orders = decisive(orders) if rough else orders
+    orders = _decisive(orders) if rough else orders
     settings = Tuning.of(mechanism)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
     if bound is Bound.CONDITIONAL and settings is None and not votes.is_file:

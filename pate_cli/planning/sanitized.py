@@ -41,6 +41,8 @@ scores, so `tune` rounds the scores of each histogram to this grid (`accounting.
 the search the grid of scores is coarse, and costs are computed only at the Rényi order that was
 best so far. At the end of the search, `tune` computes exact costs, on the fine grid of scores that
 a run uses.
+
+`price_votes` and `Sensitivity` say how far one record could change the RDP cost of given votes.
 """
 
 from __future__ import annotations
@@ -48,14 +50,16 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.accounting.cost_table import Price, Tally
+from pate_cli.accounting.cost_table import Price, Tally, TallySum
+from pate_cli.accounting.few_votes import Few
 from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
 from pate_cli.accounting.sensitivity import (
     distances_for,
@@ -67,22 +71,26 @@ from pate_cli.accounting.sensitivity import (
 )
 from pate_cli.core.arrays import Floats, Histograms, Ints, winners
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.said import Said
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.settings import ReleasePlan, failure_delta
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import States, TargetPlan
+from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning import words
 from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing
 from pate_cli.planning.search import Candidate, Tuning, three_digits
 from pate_cli.planning.synthetic import SyntheticEnsemble
+from pate_cli.planning.vote_model import PRIOR_ACCURACY, PUBLIC_SEED
+from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.checks import with_votes
 
-REFERENCE_SEED: Final = 20180224
 SPREADS: Final = 2.0
 """How many standard deviations of the noise a published ε is assumed to be above its mean."""
 
-_HISTOGRAMS, _AGREEMENT, _SPREAD, _PRIOR_AGREES = 300, 0.75, 0.4, 0.85
+_HISTOGRAMS, _AGREEMENT, _SPREAD = 300, 0.75, 0.4
 # The search for λ multiplies λ − 1 by these factors. It tries these values of βλ and of σ_SS.
 _LADDER = 1.3 ** np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
 _LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
@@ -205,14 +213,22 @@ def choose_plan(
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta
     ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
     if order is None or beta is None or sigma is None:
-        best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
+        known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
+
+        def best_at(order: float) -> BestRelease | None:
+            runs = [
+                (_Priced(bound, counts, order, QUICK, queries), queries)
+                for counts, bound, queries in known
+            ]
+            return _best_of(runs, delta=delta, distances=_DISTANCES, beta=beta, sigma=sigma)
+
         if order is None:
             order = _best_order(best_at, rounds, delta=delta, beta=beta)
         best = best_at(order)
         if best is None:
             raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
-        beta = float(f"{best.beta:.3g}") if beta is None else beta
-        sigma = float(f"{best.sigma_release:.3g}") if sigma is None else sigma
+        beta = three_digits(best.beta) if beta is None else beta
+        sigma = three_digits(best.sigma_release) if sigma is None else sigma
     return ReleasePlan(kind, delta, order, beta, sigma)
 
 
@@ -224,14 +240,14 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
     """
     teachers, classes = mechanism.teachers, mechanism.classes
     ensemble = SyntheticEnsemble(teachers, classes, _HISTOGRAMS, _AGREEMENT, _SPREAD)
-    counts, _ = ensemble.draw(REFERENCE_SEED)
+    counts, _ = ensemble.draw(PUBLIC_SEED)
     if mechanism.prior_weight:
-        random = np.random.default_rng(REFERENCE_SEED)
-        right = random.random(len(counts)) < _PRIOR_AGREES
+        random = np.random.default_rng(PUBLIC_SEED)
+        right = random.random(len(counts)) < PRIOR_ACCURACY
         guesses = random.integers(mechanism.classes, size=len(counts))
         guesses = np.where(right, winners(counts), guesses)
         counts = with_votes(counts, guesses, mechanism.prior_weight)
-    return counts, mechanism.for_reference(counts, REFERENCE_SEED)
+    return counts, mechanism.for_reference(counts, PUBLIC_SEED)
 
 
 class _Priced:
@@ -251,51 +267,39 @@ class _Priced:
         """
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(counts, self._table.grid)
-        self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
+        self._share, self.teachers, self.order = len(counts) / rows, mechanism.teachers, order
 
     def price(self, rows: int, distances: Ints) -> Price:
         """Return the RDP cost of the first `rows` rows, and its sensitivities at `distances`."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
-    def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
-        """Return the release parameters with the smallest published ε for the first `rows` rows.
 
-        To be quick, local sensitivities are computed at about `distances` distances only.
-        """
-        least = float(candidate_betas(self.order).min())
-        few = sparse_distances(least, teachers=self._teachers, most=distances)
-        return best_release(self.price(rows, few), order=self.order, delta=delta)
-
-
-def _on_reference(
-    rounds: Sequence[tuple[ScoredMechanism, int]],
+def _best_of(
+    runs: Sequence[tuple[_Priced, int]],
     *,
     delta: float,
-    beta: float | None,
-    sigma: float | None,
-) -> Callable[[float], BestRelease | None]:
-    """Return a function from a Rényi order to the best release parameters at this order.
+    distances: int,
+    beta: float | None = None,
+    sigma: float | None = None,
+) -> BestRelease | None:
+    """Return the release parameters with the smallest published ε for several runs together.
 
-    The best release parameters give the smallest published ε for the made-up votes of
-    `reference_histograms`.
+    Args:
+        runs: for each run, histograms with their costs, all at one order, and the number of rows.
+        delta: δ of the labels and the release together.
+        distances: at about how many distances from the votes local sensitivities are computed.
+        beta: β, if it is fixed.
+        sigma: σ_SS, if it is fixed.
     """
-    known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
-    teachers = max(mechanism.teachers for mechanism, _ in rounds)
-
-    def best_at(order: float) -> BestRelease | None:
-        betas = candidate_betas(order, beta)
-        if betas.size == 0:
-            return None
-        distances = sparse_distances(float(betas.min()), teachers=teachers, most=_DISTANCES)
-        prices = [
-            _Priced(bound, counts, order, QUICK, queries).price(queries, distances)
-            for counts, bound, queries in known
-        ]
-        total = functools.reduce(operator.add, prices)
-        return best_release(total, order=order, delta=delta, beta=beta, sigma=sigma)
-
-    return best_at
+    order = runs[0][0].order
+    betas = candidate_betas(order, beta)
+    if betas.size == 0:
+        return None
+    teachers = max(priced.teachers for priced, _ in runs)
+    few = sparse_distances(float(betas.min()), teachers=teachers, most=distances)
+    total = functools.reduce(operator.add, [priced.price(rows, few) for priced, rows in runs])
+    return best_release(total, order=order, delta=delta, beta=beta, sigma=sigma)
 
 
 def _best_order(
@@ -407,7 +411,8 @@ class SanitizedVotes(Pricing):
                 return None
         found = None
         for _ in range(_ROUNDS):
-            before, best = rows, priced.best(rows, delta=goal.delta, distances=distances)
+            before = rows
+            best = _best_of([(priced, rows)], delta=goal.delta, distances=distances)
             if best is not None:
                 numbers = map(three_digits, (best.order, best.beta, best.sigma_release))
                 plan = ReleasePlan(ReleaseKind.UPPER, goal.delta, *numbers)
@@ -463,3 +468,135 @@ class SanitizedVotes(Pricing):
 def _worst(mechanism: ScoredMechanism, order: float) -> float:
     """Return the worst-case RDP cost of a row at an order, nats."""
     return float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])
+
+
+# The largest cost within a distance is computed for this many distances; a release test uses 64.
+_NEAR = 256
+
+
+def price_votes(
+    votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float, few: Few = None
+) -> tuple[Price, Floats]:
+    """Return the RDP cost of all queries, its local sensitivities, and costs of nearby votes.
+
+    All costs are RDP costs at one order. A vote file is at distance d from `votes` if d records
+    must be changed to get from one to the other. The local sensitivity LS_d bounds how far one
+    more record can change the cost of any vote file within distance d of `votes`. The cost within
+    distance d of `votes` is an upper bound on the cost of every vote file within distance d.
+
+    Args:
+        votes: the rows that are asked.
+        mechanism: the aggregator.
+        order: λ > 1.
+        beta: the smoothness β; a smaller β needs more distances.
+        few: on how many queries one teacher may vote; None if there is no limit. If `few` is
+            given, the cost is the sum of the costs of the K costliest queries only; K is how many
+            queries one teacher can change.
+    """
+    table = mechanism.cost_table(order)
+    parts = TallySum()
+    for part in votes.over(mechanism, OnCounts(States(mechanism, table.grid).tally)):
+        parts.add(part)
+    tally = parts.total
+    distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
+    return table.price(tally, distances, few), table.profile(tally, distances[:_NEAR], few)
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Result):
+    """How far one record could change the RDP cost of the votes, or of nearby votes. SECRET.
+
+    Attributes:
+        price: the RDP cost of the votes at the order of `plan`, and the local sensitivity LS_d of
+            this cost at each distance d from the votes.
+        plan: the order and β, which were chosen without looking at the votes.
+        mechanism: the public parameters of the mechanism.
+        queries: the number of rows.
+        within: u_0, u_1, …, nats: u_d is an upper bound on the RDP cost of every vote file that
+            differs from the votes by at most d records. `within` has small d only. With
+            `analysis` `paper`, `within` is empty, because the 2018 paper gives no bound u_d.
+        conditions: with `analysis` paper, whether conditions C5 and C6 of the 2018 paper, Appendix
+            B.2, are met; otherwise empty.
+    """
+
+    price: Price
+    plan: ReleasePlan
+    mechanism: Mapping[str, Any]
+    queries: int
+    within: Floats
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+    @functools.cached_property
+    def best(self) -> BestRelease | None:
+        """Return β and σ_SS with the smallest sanitized ε for these votes; None if no ε is finite.
+
+        The order, and the conversion from RDP costs to ε, are those of `plan`.
+        """
+        plan = self.plan
+        conversion = plan.conversion(plan.delta - plan.delta_shift)
+        return best_release(self.price, order=plan.order, delta=plan.delta, conversion=conversion)
+
+    @property
+    def smooth(self) -> float:
+        """Return the smooth sensitivity SS_β, nats."""
+        return self.price.smooth(self.plan.beta)
+
+    @property
+    def discounted(self) -> Floats:
+        """Return e^{−βd} LS_d at each distance, nats."""
+        return self.price.discounted(self.plan.beta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the smooth sensitivity, and sensitivities and costs by distance, for JSON."""
+        plan, discounted, best = self.plan, self.discounted, self.best
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "analysis": plan.analysis.value,
+            "mechanism": dict(self.mechanism),
+            "queries": self.queries,
+            "delta": plan.delta,
+            "order": plan.order,
+            "beta": plan.beta,
+            "smooth_sensitivity": self.smooth,
+            "distance": int(np.argmax(discounted)),
+            "rdp": self.price.rdp,
+            "best": None if best is None else asdict(best),
+            "conditions": [dict(verdict) for verdict in self.conditions],
+            "local_sensitivity": self.price.curve.tolist(),
+            "discounted": discounted.tolist(),
+            "cost_by_distance": self.within.tolist(),
+            "ceiling": self.price.ceiling,
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return a table of sensitivities and costs: a row for each distance from the votes."""
+        columns = {
+            "distance": self.price.distances,
+            "local_sensitivity": self.price.curve,
+            "discounted": self.discounted,
+        }
+        if self.within.size:
+            missing = self.price.distances.size - self.within.size
+            columns["cost_by_distance"] = np.append(self.within, np.full(missing, np.nan))
+        return columns
+
+    def said(self) -> Said:
+        """Return the lines and the table of sensitivities that the terminal shows."""
+        return words.of_sensitivity(self.to_dict())
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the sensitivity by distance on matplotlib Axes, and return the Axes. SECRET.
+
+        The extra `plot` must be installed.
+
+        Args:
+            axes: the Axes to draw on; if left out, new Axes are made.
+        """
+        from pate_cli.disclosure.pictures import draw_sensitivity
+
+        return draw_sensitivity(self, axes)
+
+    def headline(self) -> str:
+        """Return the smooth sensitivity, its order and its β in one line."""
+        return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

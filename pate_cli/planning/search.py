@@ -91,20 +91,6 @@ class Tuning:
         """Return settings in which the threshold and all noise are multiplied by one number."""
         return self.times(**dict.fromkeys(self.parameters, by))
 
-    def weighing(self, weight: int, *, follow: bool) -> Self:
-        """Return settings with another weight of the prior.
-
-        Args:
-            weight: the new weight, in votes.
-            follow: whether T changes by as many votes as the weight, so that the number of teachers
-                who must agree stays the same.
-        """
-        found = replace(self, prior_weight=weight)
-        if self.threshold is None or not follow:
-            return found
-        threshold = three_digits(max(self.threshold + weight - self.prior_weight, 1.0))
-        return replace(found, threshold=threshold)
-
     def mechanism(self, *, teachers: int, classes: int, **shared: Any) -> ConfidentGNMax | GNMax:
         """Return the mechanism of a run with these settings.
 
@@ -460,7 +446,8 @@ class Search:
     def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
         """Return the settings that `move` reaches from `here`; a step is `share` of a full step.
 
-        If the move changes the weight of a prior, T changes by as many votes, unless T is given.
+        If the move changes the weight of a prior, T changes by as many votes, unless T is given. So
+        the number of teachers who must agree stays the same.
         """
         factors = {name: STEPS[name] ** (share * by) for name, by in move.items() if name in STEPS}
         moved = here.times(**factors)
@@ -469,4 +456,7 @@ class Search:
         step = max(round(_WEIGHT_STEP * share * self._votes), 1)
         weight = here.prior_weight + round(move[_WEIGHT] * step)
         weight = min(max(weight, 0), _MOST_WEIGHT * self._votes)
-        return moved.weighing(weight, follow="threshold" not in self._given)
+        threshold = moved.threshold
+        if threshold is not None and "threshold" not in self._given:
+            threshold = three_digits(max(threshold + weight - here.prior_weight, 1.0))
+        return replace(moved, threshold=threshold, prior_weight=weight)

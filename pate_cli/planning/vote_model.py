@@ -45,6 +45,7 @@ from pate_cli.core.arrays import (
     Ints,
     SparseCounts,
     dense,
+    largest_two,
     votes_for,
     winners,
 )
@@ -144,6 +145,11 @@ class VoteModel:
         return self.teachers + self.prior_weight
 
     @property
+    def most_records(self) -> int:
+        """Return how many records may change the votes on a query, if each changes its own."""
+        return -(-self.most_votes // self.teachers_per_record)
+
+    @property
     def usual_votes(self) -> int:
         """Return the number of votes on a query that a search assumes, without votes of a prior.
 
@@ -196,7 +202,12 @@ class VoteModel:
             return self
         if weight not in self._weighted:
             alone = self.counts if self.alone is None else self.alone
-            counts = _with_guesses(alone, self.guesses, weight) if weight else alone
+            counts = alone
+            if weight:
+                said = self.guesses
+                if said.ndim > 1:
+                    said = shared_out(said.astype(np.float64), weight)
+                counts = with_votes(alone, said.astype(np.int64), weight)
             self._weighted[weight] = replace(
                 self, counts=counts, prior_weight=weight, alone=alone if weight else None
             )
@@ -222,9 +233,8 @@ class VoteModel:
     @cached_property
     def largest_two(self) -> tuple[Floats, Floats]:
         """Return the largest and the second largest count of each row, [rows] each."""
-        counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
-        ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
-        return ordered[:, 0], ordered[:, 1]
+        second, largest = largest_two(self.counts).astype(np.float64).T
+        return largest, second
 
     def chances(self, mechanism: ScoredMechanism) -> tuple[Floats, Floats]:
         """Return for each row the probabilities of an answer and of a right answer, [rows] each.
@@ -280,12 +290,6 @@ class VoteModel:
         voted = votes_for(self.alone, winners(self.counts))
         rows = np.flatnonzero(voted < plurality(self.alone))
         return rows, winners(self.alone)[rows]
-
-
-def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
-    """Return histograms in which a prior adds `weight` votes to each row that has a guess."""
-    said = guesses if guesses.ndim == 1 else shared_out(guesses.astype(np.float64), weight)
-    return with_votes(counts, said.astype(np.int64), weight)
 
 
 def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
@@ -466,8 +470,7 @@ def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
     """
     total = np.cumsum(laws.mean(axis=0))
     place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
-    used, first, times = np.unique(place, return_index=True, return_counts=True)
-    del first
+    used, times = np.unique(place, return_counts=True)
     # A value without rows gives its probability to the nearest value with rows.
     nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
     mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pate_cli.accounting.few_votes import Few
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
@@ -16,17 +14,14 @@ from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning.cost import (
-    MOMENT_ORDERS,
     TIGHT,
-    TIGHT_ORDERS,
     Compared,
     VoteCost,
     compare_at,
     measure_cost,
     measure_target,
 )
-from pate_cli.planning.sanitized import choose_plan
-from pate_cli.planning.sensitivity import Sensitivity, price_votes
+from pate_cli.planning.sanitized import Sensitivity, choose_plan, price_votes
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import Request, mechanism_of, published, requested
 from pate_cli.votes.join import student
@@ -99,20 +94,14 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
     """Return the cost of the labels of a run, with the analysis and the RDP orders in `asked`."""
-    paper, orders = published(asked["analysis"]), asked["orders"]
-    if not isinstance(orders, str):
-        tried = check_orders(orders)
-    elif paper is not None:
-        tried = paper.orders(OrderChoice(orders))
-    else:
-        moments = OrderChoice(orders) is OrderChoice.MOMENTS
-        tried = np.array(MOMENT_ORDERS) if moments else TIGHT_ORDERS
+    analysis, orders = published(asked["analysis"]) or TIGHT, asked["orders"]
+    named = isinstance(orders, str)
     return measure_cost(
         request.rows,
         request.scored,
-        orders=tried,
+        orders=analysis.orders(OrderChoice(orders)) if named else check_orders(orders),
         delta=request.delta,
-        analysis=TIGHT if paper is None else paper.cost,
+        analysis=analysis,
         few=request.few(asked["analysis"]),
         **told,
     )

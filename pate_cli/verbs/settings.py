@@ -19,12 +19,11 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning import plan as planning
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.plan import Plan, Question
+from pate_cli.planning.plan import Plan, Question, VoterPlan, plan_voters
 from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
-from pate_cli.planning.voters import VoterPlan, plan_voters
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import Votes, dashed
 from pate_cli.verbs.request import PARAMETERS, parameters_in, reading, requested

@@ -13,11 +13,9 @@ It prints one line of JSON for each ensemble, and mean and median of shares, at 
 import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from pate_cli.core.words import MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
@@ -26,6 +24,7 @@ from pate_cli.planning.goal import Goal
 from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal
 from pate_cli.planning.tune import tune
 from pate_cli.planning.vote_model import VoteModel, made_up
+from pate_cli.votes.opening import open_votes
 
 SEED = 271828
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_votes"
@@ -95,16 +94,6 @@ def _drawn(random, votes, shares):
     return random.multinomial(votes, shares / shares.sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True)
-class Case:
-    """Votes and the target that they are asked under."""
-
-    name: str
-    counts: np.ndarray
-    teachers: int
-    epsilon: float
-
-
 _GENERATORS = (two_camps, skilled_and_not, in_herds, by_distance, unequal_classes, logits)
 # Teachers, classes, rows and target, four times for each generator.
 _SHAPES = (
@@ -117,47 +106,38 @@ _SHAPES = (
 )
 
 
-def held_out():
-    """The twenty-four ensembles."""
+def cases():
+    """Name, histograms and target: votes of real teachers, and the twenty-four ensembles."""
+    for name, targets in (("demo", [1.5]), ("adult", [1.0, 0.5]), ("digits", [1.5, 3.0])):
+        with open_votes(SAMPLES / f"{name}.parquet") as file:
+            counts = np.concatenate([batch.counts for batch in file.batches()])
+        for epsilon in targets:
+            yield f"{name} {epsilon:g}", counts, epsilon
     for place, (teachers, classes, rows, epsilon) in enumerate(_SHAPES):
         generator = _GENERATORS[place // 4]
-        random = np.random.default_rng([SEED, place])
-        counts = generator(random, teachers, classes, rows)
-        yield Case(f"{generator.__name__} {place % 4}", counts, teachers, epsilon)
+        counts = generator(np.random.default_rng([SEED, place]), teachers, classes, rows)
+        yield f"{generator.__name__} {place % 4}", counts, epsilon
 
 
-def samples():
-    """Votes of real teachers that come with the program."""
-    for name, targets in (("demo", [1.5]), ("adult", [1.0, 0.5]), ("digits", [1.5, 3.0])):
-        table = pq.read_table(SAMPLES / f"{name}.parquet")
-        columns = [
-            table[column].to_numpy() for column in table.column_names if column.startswith("class_")
-        ]
-        counts = np.stack(columns, axis=1)
-        for epsilon in targets:
-            yield Case(f"{name} {epsilon:g}", counts, int(counts.sum(axis=1).max()), epsilon)
-
-
-def judged(case):
+def judged(name, counts, epsilon):
     """What rule and tune give on a case, and what the public forecast of the rule says."""
-    target = TargetPlan.of(case.epsilon, delta=1e-5)
-    classes = case.counts.shape[1]
-    public = made_up(teachers=case.teachers, classes=classes, rows=SEARCHED_ROWS)
+    target, teachers = TargetPlan.of(epsilon, delta=1e-5), int(counts.sum(axis=1).max())
+    public = made_up(teachers=teachers, classes=counts.shape[1], rows=SEARCHED_ROWS)
     start = time.process_time()
-    goal = public_goal(public, target, available=len(case.counts))
+    goal = public_goal(public, target, available=len(counts))
     found = choose(goal, MechanismName.CONFIDENT)
     seconds = time.process_time() - start
     beforehand = forecast(public, found.mechanism, target, rows=found.rows, rough=True)
     middle = beforehand.at(beforehand.middle)
-    votes = VoteModel(case.counts, case.teachers)
+    votes = VoteModel(counts, teachers)
     ruled = forecast(votes, found.mechanism, target, rows=found.rows, rough=True)
     agreement = float(ruled.agreement[0])
     floor = min(max(agreement - 1e-3, 0.5), 0.999)
-    goal = Goal(ReleaseKind.TARGET, epsilon=case.epsilon, min_agreement=floor)
+    goal = Goal(ReleaseKind.TARGET, epsilon=epsilon, min_agreement=floor)
     tuned = tune(votes, [goal]).best.forecast
     answers, most = float(ruled.expected_answers[0]), float(tuned.expected_answers[0])
     return {
-        "name": case.name,
+        "name": name,
         "answers": round(answers, 1),
         "tuned": round(most, 1),
         "share": round(answers / most, 3),
@@ -172,11 +152,10 @@ def judged(case):
 def main(names):
     """Print the table."""
     found = []
-    for case in (*samples(), *held_out()):
-        if names and case.name not in names:
-            continue
-        found.append(judged(case))
-        print(json.dumps(found[-1]), flush=True)  # noqa: T201 - a tool
+    for case in cases():
+        if not names or case[0] in names:
+            found.append(judged(*case))
+            print(json.dumps(found[-1]), flush=True)  # noqa: T201 - a tool
     shares = [min(each["share"], 1.0) for each in found]
     told = {"mean": float(np.mean(shares)), "median": float(np.median(shares))}
     print(json.dumps(told))  # noqa: T201 - a tool

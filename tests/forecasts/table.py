@@ -15,7 +15,7 @@ is made, too.
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -73,16 +73,13 @@ class Setting:
 
     @property
     def teacher_weights(self) -> tuple[int, ...]:
-        """Votes of each teacher; none where all have one."""
-        if self.sizes == (1,):
-            return ()
-        sizes = (self.sizes * self.teachers)[: self.teachers]
-        return tuple(sizes)
+        """Votes of each teacher."""
+        return (self.sizes * self.teachers)[: self.teachers]
 
     @property
     def votes(self) -> int:
         """Votes of all teachers on a query."""
-        return sum(self.teacher_weights) or self.teachers
+        return sum(self.teacher_weights)
 
     @property
     def prior_weight(self) -> int:
@@ -94,33 +91,32 @@ class Setting:
         """What a run promises."""
         return TargetPlan.of(self.epsilon, delta=self.delta, bound=Bound(self.bound))
 
+    @property
+    def shared(self) -> dict:
+        """How many votes one record changes, and whether one teacher casts them."""
+        together = self.per_record == 1 and max(self.sizes) > 1
+        return {
+            "teachers_per_record": max(self.per_record, *self.sizes),
+            "votes_together": together,
+        }
+
     def build(self):
         """The mechanism."""
         values = [float(f"{share * (self.votes + self.prior_weight):.3g}") for share in self.noise]
-        shape = {"teachers": self.votes, "classes": self.classes}
+        shape = {"teachers": self.votes, "classes": self.classes, **self.shared}
         if self.mechanism == "lnmax":
-            return LNMax(**shape, teachers_per_record=self.per_record, laplace_scale=values[0])
+            return LNMax(**shape, laplace_scale=values[0])
         if self.mechanism == "interactive":
-            threshold, sigma1, sigma2 = values
-            return InteractiveGNMax(**shape, threshold=threshold, sigma1=sigma1, sigma2=sigma2)
-        settings = Tuning(*((None, None, *values) if len(values) == 1 else values), 0)
-        settings = replace(settings, prior_weight=self.prior_weight)
-        together = self.per_record == 1 and max(self.sizes) > 1
-        return settings.mechanism(
-            **shape,
-            teachers_per_record=max(self.per_record, *self.sizes),
-            votes_together=together,
-        )
+            names = ("threshold", "sigma1", "sigma2")
+            return InteractiveGNMax(**shape, **dict(zip(names, values, strict=True)))
+        noise = (None, None, *values) if len(values) == 1 else values
+        return Tuning(*noise, self.prior_weight).mechanism(**shape)
 
     def draw(self, rows: int, seed: int):
         """Histograms of independent rows, votes of the prior included."""
-        random = np.random.default_rng([seed, 1])
-        if self.sizes == (1,):
-            parts = [(1, self.teachers)]
-        else:
-            parts = [(size, self.teacher_weights.count(size)) for size in sorted(set(self.sizes))]
-        total = 0
-        for size, number in parts:
+        random, total = np.random.default_rng([seed, 1]), 0
+        for size in sorted(set(self.sizes)):
+            number = self.teacher_weights.count(size)
             easy, truth = self._votes(number, self.level, rows, seed)
             if self.kind == RARE:
                 hard, _ = self._votes(number, max(self.level - 0.35, 0.05), rows, seed)
@@ -136,38 +132,29 @@ class Setting:
 
     def _votes(self, teachers: int, level: float, rows: int, seed: int):
         """Histograms and truth; of the same queries for the same seed."""
-        return SyntheticEnsemble(
-            teachers=teachers,
-            classes=self.classes,
-            queries=rows,
-            agreement=level,
-            spread=0.5 if self.kind == MIXED else 0.2,
-        ).draw(seed)
+        spread = 0.5 if self.kind == MIXED else 0.2
+        return SyntheticEnsemble(teachers, self.classes, rows, level, spread).draw(seed)
 
     def model(self, rows: int = 3000) -> VoteModel:
         """What the forecast is made for: the law itself, or the pool."""
-        mechanism = self.build()
         if self.pool is not None:
-            pool = self.draw(self.pool, SEED - 1)
-            return VoteModel(
-                pool,
-                self.votes,
-                np.full((1, self.pool), 1.0 / self.pool),
-                teachers_per_record=mechanism.teachers_per_record,
-                votes_together=mechanism.votes_together,
-                prior_weight=self.prior_weight,
-            )
+            pool, alike = self.draw(self.pool, SEED - 1), np.full((1, self.pool), 1.0 / self.pool)
+            shared = {**self.shared, "prior_weight": self.prior_weight}
+            return VoteModel(pool, self.votes, alike, **shared)
         return made_up(
             teachers=self.votes,
             classes=self.classes,
             levels=(self.level,),
             kinds=(self.kind,),
             rows=rows,
-            teacher_weights=self.teacher_weights,
-            teachers_per_record=mechanism.teachers_per_record,
-            votes_together=mechanism.votes_together,
+            teacher_weights=() if self.sizes == (1,) else self.teacher_weights,
             prior_accuracy=PRIOR_ACCURACY if self.prior else None,
+            **self.shared,
         ).with_prior_weight(self.prior_weight)
+
+    def cap_on(self, rows: int) -> int:
+        """After how many answers a run of so many rows stops."""
+        return rows if self.cap is None else max(round(self.cap * rows), 1)
 
 
 def asked_rows(setting: Setting) -> int:
@@ -192,24 +179,21 @@ def truth(setting: Setting, rows: int, *, files: int = FILES) -> tuple[float, fl
     The probability of each file is what a run of it computes.
     """
     mechanism, target = setting.build(), setting.target
-    bound = settled_bound(Bound(setting.bound), mechanism, rows=rows, orders=target.orders)
+    bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = coin_orders(bound, mechanism, target.orders)
     if setting.pool is None:
-        counts = setting.draw(files * rows, SEED)
-        if setting.mechanism == "interactive":
-            mechanism = mechanism.for_reference(counts, SEED)
-        found, place = np.unique(states.of(mechanism, counts), axis=0, return_inverse=True)
-        place = place.reshape(files, rows)
+        counts, drawn = setting.draw(files * rows, SEED), np.arange(files * rows)
     else:
         counts = setting.draw(setting.pool, SEED - 1)
-        found, of_pool = np.unique(states.of(mechanism, counts), axis=0, return_inverse=True)
-        drawn = np.random.default_rng(SEED).integers(setting.pool, size=(files, rows))
-        place = of_pool.reshape(-1)[drawn]
+        drawn = np.random.default_rng(SEED).integers(setting.pool, size=files * rows)
+    if setting.mechanism == "interactive":
+        mechanism = mechanism.for_reference(counts, SEED)
+    found, place = np.unique(states.of(mechanism, counts), axis=0, return_inverse=True)
+    place = place.reshape(-1)[drawn].reshape(files, rows)
     number = np.stack([np.bincount(each, minlength=len(found)) for each in place])
     profile = np.stack([number @ states.costs(order, found).T for order in orders.tolist()], axis=1)
-    cap = rows if setting.cap is None else max(round(setting.cap * rows), 1)
-    ceiling = mechanism.worst_rdp(queries=rows, answers=cap, orders=orders)
+    ceiling = mechanism.worst_rdp(queries=rows, answers=setting.cap_on(rows), orders=orders)
     chances = target.chances(np.minimum(profile, ceiling[None, :, None]), orders)
     return float(chances.mean()), float(chances.std() / np.sqrt(files))
 
@@ -218,13 +202,8 @@ def compare(setting: Setting, *, files: int = FILES) -> dict[str, float]:
     """Forecast and truth of one line, and what each took, in seconds of the processor."""
     rows = asked_rows(setting)
     began = time.process_time()
-    found = forecast(
-        setting.model(max(3000, 6 * rows)),
-        setting.build(),
-        setting.target,
-        rows=rows,
-        max_answers=None if setting.cap is None else max(round(setting.cap * rows), 1),
-    )
+    votes, shape = setting.model(max(3000, 6 * rows)), {"max_answers": setting.cap_on(rows)}
+    found = forecast(votes, setting.build(), setting.target, rows=rows, **shape)
     between = time.process_time()
     mean, error = truth(setting, rows, files=files) if found.tested else (1.0, 0.0)
     return {
@@ -300,14 +279,10 @@ def main(places: list[int]) -> int:
         found = compare(SETTINGS[place])
         bad = abs(found["off"]) > 0.02 + 2.0 * found["error_of_truth"]
         off += bad
-        described = {
-            name: value
-            for name, value in asdict(SETTINGS[place]).items()
-            if value != getattr(Setting(0, 0, 0.0, ()), name)
-        }
-        line = {"place": place, **described, **found, "bad": bool(bad)}
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+        usual = asdict(Setting(0, 0, 0.0, ()))
+        told = {name: x for name, x in asdict(SETTINGS[place]).items() if x != usual[name]}
+        line = {"place": place, **told, **found, "bad": bool(bad)}
+        print(json.dumps(line), flush=True)  # noqa: T201 - a tool
     return off
 
 

@@ -8,14 +8,17 @@ from pate_cli.planning.synthetic import SyntheticEnsemble
 
 
 @pytest.fixture
-def draw():
-    def histograms(*, teachers, classes, queries, agreement=0.9, seed=1):
-        ensemble = SyntheticEnsemble(
-            teachers=teachers, classes=classes, queries=queries, agreement=agreement
-        )
-        return ensemble.draw(seed)[0]
+def save():
+    """Write an array, or votes that are drawn as told, in a folder."""
 
-    return histograms
+    def write(folder, name, array=None, *, seed=1, agreement=0.9, **recipe):
+        folder.mkdir(exist_ok=True)
+        if array is None:
+            array, _ = SyntheticEnsemble(agreement=agreement, **recipe).draw(seed)
+        np.save(folder / name, array)
+        return array
+
+    return write
 
 
 @pytest.fixture
@@ -28,13 +31,3 @@ def run(capsys):
         return code, said.out, said.err
 
     return call
-
-
-@pytest.fixture
-def save():
-    def write(folder, name, array):
-        folder.mkdir(exist_ok=True)
-        np.save(folder / name, array)
-        return folder / name
-
-    return write

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.core.errors import ParameterError
 from pate_cli.paper.costs import (
+    confident_steps,
     data_dependent_rdp,
     gnmax_rdp,
     laplace_rdp,
-    published_gnss_rdp,
     threshold_rdp,
     to_epsilon,
 )
-from pate_cli.paper.release import confident_steps
 
 HISTOGRAMS = st.lists(st.integers(0, 300), min_size=2, max_size=6)
 ORDERS = st.sampled_from([1.5, 2.0, 7.5, 14.0, 50.0])
@@ -85,8 +83,3 @@ def test_expected_cost_weighs_the_answer_by_its_probability():
 def test_conversion_is_the_classical_one():
     found = to_epsilon([0.5, 1.0], orders=[11.0, 3.0], delta=math.exp(-10))
     np.testing.assert_allclose(found, [0.5 + 10 / 10, 1.0 + 10 / 2], rtol=1e-14)
-
-
-def test_gnss_domain_is_named():
-    with pytest.raises(ParameterError, match=r"order < 1/\(2 beta\) = 10,.*got order 10 with beta"):
-        published_gnss_rdp(beta=0.05, sigma=3.0, order=10)

@@ -5,12 +5,12 @@ import pytest
 
 from pate_cli.core.errors import ValidityError
 from pate_cli.paper.costs import rdp_of_log_q
-from pate_cli.paper.sensitivity import check_conditions, find_plateau, log_q0, require_conditions
+from pate_cli.paper.sensitivity import Plateau, check_conditions, log_q0, require_conditions
 from slices import some
 
 
 def differences_never_fall(sigma, classes, order):
-    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    shape = Plateau(sigma, classes, order)
     last = float(shape.margin(shape.log_q1))
     margin = np.linspace(last - 8, last, 20_001)
     step = np.sqrt(2) / sigma
@@ -30,15 +30,11 @@ def test_verdict_is_that_of_dense_differencing(sigma, classes):
 
 
 def test_every_row_of_table_2_is_valid():
-    for sigma, classes, order in [
-        (40, 10, 14),
-        (40, 10, 7.5),
-        (40, 2, 15.5),
-        (100, 150, 20.5),
-        (100, 150, 50),
-        (200, 150, 50),
-    ]:
-        require_conditions(sigma=sigma, classes=classes, order=order)
+    """The orders of each (σ, m)."""
+    rows = {(40, 10): [14, 7.5], (40, 2): [15.5], (100, 150): [20.5, 50], (200, 150): [50]}
+    for (sigma, classes), orders in rows.items():
+        for order in orders:
+            require_conditions(sigma=sigma, classes=classes, order=order)
 
 
 def test_failure_names_the_condition_and_the_place():
@@ -47,7 +43,7 @@ def test_failure_names_the_condition_and_the_place():
     fails = check_conditions(sigma=20.0, classes=10, order=50.0)
     assert not fails.holds
     assert fails.reason.startswith("C6 ")
-    assert fails.log_q <= find_plateau(sigma=20.0, classes=10, order=50.0).log_q1 + 1e-9
+    assert fails.log_q <= Plateau(20.0, 10, 50.0).log_q1 + 1e-9
     with pytest.raises(ValidityError, match="order 50 with sigma 20 and 10 classes: C6"):
         require_conditions(sigma=20.0, classes=10, order=50.0)
 

@@ -3,81 +3,63 @@
 import numpy as np
 import pytest
 
-from pate_cli.paper.costs import (
-    answer_chance,
-    gnmax_log_q,
-    gnmax_rdp,
-    laplace_log_q,
-    laplace_rdp,
-    published_gnss_rdp,
-    threshold_local_sensitivity,
-    threshold_rdp,
-)
+from pate_cli.paper import costs
 from pate_cli.paper.sensitivity import gnmax_local_sensitivity, log_q0
 
-CLOSE = {"rtol": 1e-8, "atol": 0.0}
+
+def gnmax(case):
+    counts, sigma = [case["counts"]], case["sigma"]
+    yield costs.gnmax_log_q(counts, sigma=sigma)[0], case["logq"]
+    yield costs.gnmax_rdp(counts, sigma, case["orders"]), np.array(case["rdp"])[:, None]
 
 
-def test_gnmax(golden):
-    for case in golden["gnmax"]:
-        counts, sigma = case["counts"], case["sigma"]
-        np.testing.assert_allclose(gnmax_log_q([counts], sigma=sigma)[0], case["logq"], **CLOSE)
-        found = gnmax_rdp([counts], sigma, case["orders"])
-        assert found.shape == (len(case["orders"]), 1)
-        np.testing.assert_allclose(found[:, 0], case["rdp"], **CLOSE)
+def threshold(case):
+    score, where = [case["max_count"]], {name: case[name] for name in ("threshold", "sigma")}
+    yield costs.answer_chance(score, **where)[0], np.exp(case["log_pr_answered"])
+    yield costs.threshold_rdp(score, orders=case["orders"], **where)[:, 0], case["rdp"]
 
 
-def test_threshold(golden):
-    for case in golden["threshold"]:
-        where = {"threshold": case["threshold"], "sigma": case["sigma"]}
-        found = answer_chance([case["max_count"]], **where)[0]
-        np.testing.assert_allclose(found, np.exp(case["log_pr_answered"]), **CLOSE)
-        rdp = threshold_rdp([case["max_count"]], orders=case["orders"], **where)
-        np.testing.assert_allclose(rdp[:, 0], case["rdp"], **CLOSE)
+def laplace(case):
+    counts, scale = [case["counts"]], case["scale"]
+    yield costs.laplace_log_q(counts, scale=scale)[0], case["logq"]
+    yield costs.laplace_rdp(counts, scale, case["orders"])[:, 0], case["rdp"]
 
 
-def test_laplace(golden):
-    for case in golden["laplace"]:
-        counts, scale = case["counts"], case["scale"]
-        np.testing.assert_allclose(laplace_log_q([counts], scale=scale)[0], case["logq"], **CLOSE)
-        rdp = laplace_rdp([counts], scale, case["orders"])
-        np.testing.assert_allclose(rdp[:, 0], case["rdp"], **CLOSE)
+def logq0(case):
+    yield log_q0(sigma=case["sigma"], order=case["order"]), case["logq0"]
 
 
-def test_q0(golden):
-    for case in golden["logq0"]:
-        found = log_q0(sigma=case["sigma"], order=case["order"])
-        np.testing.assert_allclose(found, case["logq0"], **CLOSE)
+def local_sensitivity_gnmax(case):
+    """Zeros must be exact zeros: the bound does not move at all there."""
+    where = {name: case[name] for name in ("sigma", "order", "teachers")}
+    counts = np.array([case["counts"]])
+    yield gnmax_local_sensitivity(counts, weights=np.ones(1), **where), case["ls"]
 
 
-def test_gnmax_local_sensitivity_at_every_distance(golden):
-    # Zeros must be exact zeros: the bound does not move at all there.
-    for case in golden["local_sensitivity_gnmax"]:
-        found = gnmax_local_sensitivity(
-            np.array([case["counts"]]),
-            sigma=case["sigma"],
-            order=case["order"],
-            teachers=case["teachers"],
-            weights=np.ones(1),
-        )
-        np.testing.assert_allclose(found, case["ls"], **CLOSE)
+def local_sensitivity_threshold(case):
+    """The golden lists give the largest single step at distance exactly d; Theorem 24 asks for
+    distance at most d, hence the running maximum.
+    """
+    where = {name: case[name] for name in ("threshold", "sigma", "order", "teachers")}
+    found = costs.threshold_local_sensitivity([max(case["counts"])], **where)
+    yield found, np.maximum.accumulate(case["ls"])
 
 
-def test_threshold_local_sensitivity_is_the_running_maximum_of_the_golden_list(golden):
-    # The golden lists give the largest single step at distance exactly d; Theorem 24 asks for
-    # distance at most d, hence the running maximum.
-    for case in golden["local_sensitivity_threshold"]:
-        found = threshold_local_sensitivity(
-            [max(case["counts"])],
-            threshold=case["threshold"],
-            sigma=case["sigma"],
-            order=case["order"],
-            teachers=case["teachers"],
-        )
-        np.testing.assert_allclose(found, np.maximum.accumulate(case["ls"]), **CLOSE)
+def gnss_theorem23(case):
+    where = {name: case[name] for name in ("beta", "sigma", "order")}
+    yield costs.published_gnss_rdp(**where), case["rdp"]
 
 
-def test_gnss(golden):
-    for case in golden["gnss_theorem23"]:
-        found = published_gnss_rdp(beta=case["beta"], sigma=case["sigma"], order=case["order"])
-        assert found == pytest.approx(case["rdp"], rel=1e-8)
+@pytest.mark.parametrize(
+    "figures",
+    [
+        *(gnmax, threshold, laplace, logq0, gnss_theorem23),
+        *(local_sensitivity_gnmax, local_sensitivity_threshold),
+    ],
+    ids=lambda figures: figures.__name__,
+)
+def test_every_golden_figure(golden, figures):
+    for case in golden[figures.__name__]:
+        for found, wanted in figures(case):
+            assert np.shape(found) == np.shape(wanted)
+            np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=0.0)

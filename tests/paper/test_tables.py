@@ -12,15 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import norm
 
-from pate_cli.paper.release import ReleaseNoise, sanitized, unrounded
 from pate_cli.paper.rows import printed_tables
+from pate_cli.paper.tables import ReleaseNoise, sanitized, unrounded
 
 ARCHIVE = "https://storage.googleapis.com/pate-votes/votes.gz"
 
 
-def rows(out):
-    return {row["row"]: row for row in json.loads(out)["rows"]}
+@pytest.fixture
+def rows(run):
+    """The rows of a table by name, and its notes."""
+
+    def call(*arguments, code=0):
+        found, out, _ = run(*arguments, "--form", "json")
+        assert found == code
+        told = json.loads(out)
+        return {row["row"]: row for row in told["rows"]}, told["notes"]
+
+    return call
 
 
 def line(out, *words):
@@ -35,8 +45,7 @@ def line(out, *words):
 
 def test_table_1_on_the_authors_mnist_votes(mnist_file, run):
     code, out, err = run("table1", "--votes", mnist_file.parent)
-    assert code == 0
-    assert err == ""
+    assert (code, err) == (0, "")
     assert line(out, "LNMax", "  1000  ") == (
         ["MNIST", "LNMax", "1000", "1000", "1e-05", "6", "7.399", "1000", "8.03"]
     )
@@ -46,21 +55,17 @@ def test_table_1_on_the_authors_mnist_votes(mnist_file, run):
     assert "not the authors' file" not in out
 
 
-def test_table_2_on_the_authors_mnist_votes(mnist_file, run):
-    code, out, _ = run("table2", "--votes", mnist_file.parent, "--form", "json")
-    assert code == 0
-    mnist = rows(out)["MNIST, Confident-GNMax"]
-    assert mnist["status"] == "ran"
+def test_table_2_on_the_authors_mnist_votes(mnist_file, run, rows):
+    mnist = rows("table2", "--votes", mnist_file.parent)[0]["MNIST, Confident-GNMax"]
     (asked,) = mnist["rounds"]
-    assert asked["authentic"] is True
+    assert (mnist["status"], asked["authentic"]) == ("ran", True)
     assert (asked["queries"], asked["classes"], asked["teachers"]) == (640, 10, 250)
     assert mnist["expected_answers"] == pytest.approx(282.72, abs=0.005)
     assert mnist["expected_epsilon"] == pytest.approx(1.999, abs=5e-4)
     published, correct = mnist["as_published"], mnist["charged_correctly"]
     assert published["noise"]["betas"] == [pytest.approx(0.46 / 14)]
     assert round(published["smooth"][0], 6) == 0.061747
-    assert round(published["epsilon"], 3) == 2.516
-    assert round(published["sd"], 3) == 0.385
+    assert (round(published["epsilon"], 3), round(published["sd"], 3)) == (2.516, 0.385)
     assert correct["noise"]["betas"] == [0.0329]
     assert round(correct["smooth"][0], 5) == 0.06169
     assert round(correct["epsilon"], 3) == 3.606
@@ -78,55 +83,62 @@ def test_table_2_on_the_authors_mnist_votes(mnist_file, run):
 
 # Other votes under the authors' names.
 
+GLYPH, STUDENT = "Glyph, Interactive-GNMax, two rounds", "glyph_round2_student.npy"
+
 
 @pytest.fixture
-def stand_ins(tmp_path, draw, save):
+def stand_ins(tmp_path, save):
     """Files under the authors' names: floats as theirs are, other numbers of classes."""
     folder = tmp_path / "authors"
-    adult = draw(teachers=250, classes=2, queries=120, agreement=0.85)
+    adult = save(folder, "adult_250_teachers.npy", teachers=250, classes=2, queries=120)
     save(folder, "adult_250_teachers.npy", adult.astype(np.float64))
-    first = draw(teachers=300, classes=12, queries=40, agreement=0.8)
-    second = draw(teachers=300, classes=12, queries=30, agreement=0.8, seed=2)
-    save(folder, "glyph_round1.npy", first)
-    save(folder, "glyph_round2.npy", second)
-    guess = 0.5 * second / 300 + 0.5 / 12
-    save(folder, "glyph_round2_student.npy", guess.astype(np.float32))
+    shape = {"teachers": 300, "classes": 12, "agreement": 0.8}
+    save(folder, "glyph_round1.npy", **shape, queries=40)
+    second = save(folder, "glyph_round2.npy", **shape, queries=30, seed=2)
+    save(folder, STUDENT, (0.5 * second / 300 + 0.5 / 12).astype(np.float32))
     return folder
 
 
-def test_other_files_are_used_and_flagged(stand_ins, run):
-    code, out, _ = run("table2", "--votes", stand_ins, "--form", "json")
-    assert code == 0
-    found, notes = rows(out), json.loads(out)["notes"]
-    adult = found["Adult, Confident-GNMax"]
-    assert adult["status"] == "ran"
-    assert adult["rounds"][0]["authentic"] is False
+def test_other_files_are_used_and_flagged_and_absent_and_unreadable_ones_are_told(
+    stand_ins, run, rows
+):
+    (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
+    found, notes = rows("table2", "--votes", stand_ins)
+    adult, glyph = found["Adult, Confident-GNMax"], found["Glyph, 2 rounds, Interactive-GNMax"]
+    assert (adult["status"], adult["rounds"][0]["authentic"]) == ("ran", False)
     told = "Adult, Confident-GNMax: adult_250_teachers.npy "
     assert f"{told}is not the authors' file (its sha256 differs)" in notes
     assert f"{told}holds 120 rows, the table asks 1500" in notes
-    glyph = found["Glyph, 2 rounds, Interactive-GNMax"]
-    assert glyph["status"] == "ran"
-    assert [asked["queries"] for asked in glyph["rounds"]] == [40, 30]
-    assert [asked["student"] for asked in glyph["rounds"]] == [False, True]
+    assert (glyph["status"], len(glyph["as_published"]["smooth"])) == ("ran", 2)
+    assert [(asked["queries"], asked["student"]) for asked in glyph["rounds"]] == [
+        (40, False),
+        (30, True),
+    ]
     assert glyph["rounds"][0]["authentic"] is None
-    assert len(glyph["as_published"]["smooth"]) == 2
-    for name in ("MNIST", "SVHN", "Glyph"):
+    assert found["SVHN, Confident-GNMax"]["status"] == "votes unreadable"
+    for name in ("MNIST", "Glyph"):
         absent = found[f"{name}, Confident-GNMax"]
         assert absent["status"] == "votes absent"
         assert "as_published" not in absent
-
-
-def test_interactive_rounds_compare_the_votes_to_the_student(stand_ins, run):
-    """Round 2 written out: Pr[answer] = Φ((max_j(n_j − τ p_j) − T)/σ1)."""
-    from scipy.stats import norm
-
-    code, out, _ = run("table1", "--votes", stand_ins, "--form", "json")
+    (stand_ins / "svhn_250_teachers.npy").unlink()
+    code, out, _ = run("table1", "--votes", stand_ins)
     assert code == 0
-    row = rows(out)["Glyph, Interactive-GNMax, two rounds"]
-    first = np.load(stand_ins / "glyph_round1.npy")
-    second = np.load(stand_ins / "glyph_round2.npy")
-    student = np.load(stand_ins / "glyph_round2_student.npy").astype(float)
-    surprise = (second - 300 * student).max(axis=1)
+    assert line(out, "SVHN", "Confident") == (
+        ["SVHN", "Confident-GNMax: votes absent", "-", "-", "-", "-", "-", "3098", "4.96"]
+    )
+    assert f"- SVHN, Confident-GNMax: absent from {stand_ins}: svhn_250_teachers.npy" in out
+    assert line(out, "Glyph", "scale not published")[-2:] == ["4000", "4.30"]
+    assert "the paper does not say which Laplace scale" in out
+    assert ARCHIVE in out
+
+
+def test_interactive_rounds_compare_the_votes_to_the_student(stand_ins, rows):
+    """Round 2 written out: Pr[answer] = Φ((max_j(n_j − τ p_j) − T)/σ1)."""
+    row = rows("table1", "--votes", stand_ins)[0][GLYPH]
+    first, second, student = (
+        np.load(stand_ins / name) for name in ("glyph_round1.npy", "glyph_round2.npy", STUDENT)
+    )
+    surprise = (second - 300 * student.astype(float)).max(axis=1)
     answers = norm.cdf((first.max(axis=1) - 3500) / 1500).sum()
     answers += norm.cdf((surprise - 3500) / 2000).sum()
     assert row["asked"] == 70
@@ -143,74 +155,40 @@ def test_interactive_rounds_compare_the_votes_to_the_student(stand_ins, run):
         (lambda p: p.astype(object), "is not an NPY array of student predictions"),
     ],
 )
-def test_bad_student_predictions_are_refused(stand_ins, save, run, spoil, reason):
-    good = np.load(stand_ins / "glyph_round2_student.npy")
-    save(stand_ins, "glyph_round2_student.npy", spoil(good))
-    code, out, _ = run("table1", "--votes", stand_ins, "--form", "json")
-    assert code == 0
-    row = rows(out)["Glyph, Interactive-GNMax, two rounds"]
+def test_bad_student_predictions_are_refused(stand_ins, save, rows, spoil, reason):
+    save(stand_ins, STUDENT, spoil(np.load(stand_ins / STUDENT)))
+    row = rows("table1", "--votes", stand_ins)[0][GLYPH]
     assert row["status"] == "votes unreadable"
     assert reason in row["reason"]
-
-
-def test_absent_rows_name_the_file_and_the_archive(stand_ins, run):
-    code, out, _ = run("table1", "--votes", stand_ins)
-    assert code == 0
-    assert line(out, "SVHN", "Confident") == (
-        ["SVHN", "Confident-GNMax: votes absent", "-", "-", "-", "-", "-", "3098", "4.96"]
-    )
-    assert f"- SVHN, Confident-GNMax: absent from {stand_ins}: svhn_250_teachers.npy" in out
-    assert line(out, "Glyph", "scale not published")[-2:] == ["4000", "4.30"]
-    assert "the paper does not say which Laplace scale" in out
-    assert ARCHIVE in out
-
-
-def test_an_unreadable_file_is_told_beside_the_rows_that_ran(stand_ins, run):
-    (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
-    code, out, _ = run("table2", "--votes", stand_ins, "--form", "json")
-    assert code == 0
-    assert rows(out)["SVHN, Confident-GNMax"]["status"] == "votes unreadable"
-    assert rows(out)["Adult, Confident-GNMax"]["status"] == "ran"
 
 
 # Samples.
 
 
 @pytest.fixture
-def samples(tmp_path, draw, save):
+def samples(tmp_path, save):
     """Two vote files in two formats, and files that are no votes."""
     folder = tmp_path / "samples"
-    folder.mkdir()
-    votes = draw(teachers=100, classes=4, queries=80)
+    save(folder, "b.npy", teachers=250, classes=10, queries=200)
+    votes = save(folder, "b_truth.npy", teachers=100, classes=4, queries=80)
     pq.write_table(pa.table({f"class_{j}": votes[:, j] for j in range(4)}), folder / "a.parquet")
-    save(folder, "b.npy", draw(teachers=250, classes=10, queries=200))
-    save(folder, "b_truth.npy", np.arange(5))
     save(folder, "student.npy", np.ones((5, 2)) / 2)
     save(folder, "labels.npy", np.arange(5))
     (folder / "README.md").write_text("no votes")
     return folder
 
 
-def test_samples_have_no_printed_figures(samples, run):
-    code, out, _ = run("table1", "--samples", samples, "--form", "json")
-    assert code == 0
-    found = rows(out)
-    assert list(found) == [
-        "a.parquet, LNMax",
-        "a.parquet, Confident-GNMax",
-        "b.npy, LNMax",
-        "b.npy, Confident-GNMax",
-    ]
+def test_samples_have_no_printed_figures(samples, run, rows):
+    found, notes = rows("table1", "--samples", samples)
+    kinds = ("LNMax", "Confident-GNMax")
+    assert list(found) == [f"{data}, {kind}" for data in ("a.parquet", "b.npy") for kind in kinds]
     assert found["a.parquet, LNMax"]["rounds"][0]["laplace_scale"] == pytest.approx(8.0)
     assert found["b.npy, LNMax"]["asked"] == 200
     confident = found["b.npy, Confident-GNMax"]
     noise = {"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}
     assert confident["rounds"][0] == confident["rounds"][0] | noise
     assert confident["printed"] is None
-    assert "no published figures to compare" in json.loads(out)["notes"][0]
-
-
-def test_samples_as_csv(samples, run):
+    assert "no published figures to compare" in notes[0]
     code, out, _ = run("table1", "--samples", samples, "--form", "csv")
     assert code == 0
     read = list(csv.DictReader(io.StringIO(out)))
@@ -232,16 +210,14 @@ def test_samples_in_table_2(samples, run):
     assert "convert the column or drop it, or give --label-names if it has votes in words\n" in out
 
 
-def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):
+def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, save, run, rows):
     folder = tmp_path / "small"
-    save(folder, "small.npy", draw(teachers=20, classes=3, queries=60))
+    save(folder, "small.npy", teachers=20, classes=3, queries=60)
     code, out, _ = run("table2", "--samples", folder)
     assert code == 4
     assert line(out, "as published  ")[2] == "condition fails"
     assert "smooth sensitivity is not valid at order" in out
-    code, out, _ = run("table2", "--samples", folder, "--form", "json")
-    assert code == 4
-    row = rows(out)["small.npy, Confident-GNMax"]
+    row = rows("table2", "--samples", folder, code=4)[0]["small.npy, Confident-GNMax"]
     assert row["status"] == "a condition fails"
     assert row["as_published"] is row["charged_correctly"] is None
     assert "C6" in row["failed_condition"]
@@ -251,17 +227,21 @@ def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):
 
 
 @pytest.mark.parametrize("table", ["table1", "table2"])
-def test_no_samples_is_exit_3(tmp_path, run, table):
-    code, out, err = run(table, "--samples", tmp_path)
+@pytest.mark.parametrize(
+    ("folder", "told"),
+    [
+        ("", "holds no vote file (.parquet or .npy); give --votes DIR\n"),
+        ("nowhere", "nowhere: no such folder; give --votes DIR\n"),
+    ],
+)
+def test_no_samples_is_exit_3(tmp_path, run, table, folder, told):
+    code, out, err = run(table, "--samples", tmp_path / folder)
     assert (code, out) == (3, "")
-    assert err.endswith("holds no vote file (.parquet or .npy); give --votes DIR\n")
-    code, out, err = run(table, "--samples", tmp_path / "nowhere")
-    assert (code, out) == (3, "")
-    assert err.endswith("nowhere: no such folder; give --votes DIR\n")
+    assert err.endswith(told)
 
 
-def test_a_stream_without_unicode_and_a_reader_that_leaves(tmp_path, draw, save):
-    save(tmp_path, "b.npy", draw(teachers=250, classes=10, queries=200))
+def test_a_stream_without_unicode_and_a_reader_that_leaves(tmp_path, save):
+    save(tmp_path, "b.npy", teachers=250, classes=10, queries=200)
     command = [sys.executable, "-m", "pate_cli.paper", "table2", "--samples", str(tmp_path)]
     plain = os.environ | {"PYTHONIOENCODING": "ascii"}
     said = subprocess.run(command, capture_output=True, env=plain, check=False)

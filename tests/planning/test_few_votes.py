@@ -11,7 +11,7 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.cost import compare_at, measure_cost
+from pate_cli.planning.cost import TIGHT_ORDERS, compare_at, measure_cost
 from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.planning.goal import CappedVotes, Goal
 from pate_cli.planning.search import Candidate, Tuning
@@ -29,7 +29,7 @@ CASES = [
 
 
 def ratios(mechanism, order, few, only=None):
-    """The largest divergence from a file to a neighbour beside its cost, by `cost` and `compare`.
+    """The largest divergence from a file to a neighbour beside its cost.
 
     Every file of three queries and three voters, and every neighbour.
     """
@@ -77,21 +77,19 @@ CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
 def test_the_costliest_queries_count_at_every_order_whatever_the_batches(few):
     most = min(few.votes if few.assigned else 2 * few.votes, 70)
     each = CONFIDENT.rdp(CONFIDENT.score(COUNTS), ORDERS)
+    wanted = -np.sort(-each, axis=1)[:, :most].sum(axis=1)
+    every, own = (
+        measure_cost(CountsRows(COUNTS), CONFIDENT, orders=TIGHT_ORDERS, delta=1e-5, few=limit)
+        for limit in (None, few)
+    )
+    assert own.worst_case.epsilon <= every.worst_case.epsilon
     for size in (1, 9, 70):
         found = measure_cost(cut(COUNTS, size), CONFIDENT, orders=ORDERS, delta=1e-5, few=few)
-        wanted = -np.sort(-each, axis=1)[:, :most].sum(axis=1)
         np.testing.assert_allclose(found.rdp, wanted, rtol=1e-12)
-        assert found.costliest_queries == most
-        assert len(found.queries["cost"]) == 70
-        assert found.worst_case.epsilon <= measured(None).worst_case.epsilon
+        assert (found.costliest_queries, len(found.queries["cost"])) == (most, 70)
         row = compare_at(cut(COUNTS, size), lambda _: CONFIDENT, answers=99, delta=1e-5, few=few)
-        assert row["epsilon"] == pytest.approx(measured(few).epsilon, rel=1e-12)
-        assert row["data_independent"] >= measured(few).worst_case.epsilon
-
-
-def measured(few):
-    orders = pate.cost(COUNTS, "gnmax", layout="counts", teachers=20).orders
-    return measure_cost(CountsRows(COUNTS), CONFIDENT, orders=orders, delta=1e-5, few=few)
+        assert row["epsilon"] == pytest.approx(own.epsilon, rel=1e-12)
+        assert row["data_independent"] >= own.worst_case.epsilon
 
 
 # --- the verbs ------------------------------------------------------------------------------------
@@ -144,10 +142,11 @@ def test_a_comparison_has_the_mechanisms_with_a_proof():
 
 
 def test_it_says_how_many_queries_count():
-    found = pate.cost(VOTES, "gnmax", **SAID)
+    found, every = (
+        pate.cost(VOTES, "gnmax", **{**SAID, "votes_per_teacher": votes}) for votes in (10, None)
+    )
     assert found.to_dict()["costliest_queries"] == 20
     assert "the 20 costliest queries count" in "".join(getattr(x, "text", "") for x in found.said())
-    every = pate.cost(VOTES, "gnmax", **{**SAID, "votes_per_teacher": None})
     assert "costliest_queries" not in every.to_dict()
     assert np.all(found.rdp < every.rdp)
 

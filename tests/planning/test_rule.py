@@ -14,18 +14,6 @@ from pate_cli.planning.search import LEAST_CHANCE
 from pate_cli.planning.vote_model import like, made_up
 from slices import some
 
-SHAPES = [
-    (8, 2, 8.0, 1e-5),
-    (25, 3, 2.0, 1e-5),
-    (60, 2, 1.5, 1e-9),
-    (100, 2, 1.0, 1e-5),
-    (250, 2, 0.6, 1e-5),
-    (1000, 2, 0.3, 1e-6),
-    (40, 10, 4.0, 1e-5),
-    (250, 40, 2.0, 1e-5),
-]
-
-
 CONFIDENT, GNMAX = MechanismName.CONFIDENT, MechanismName.GNMAX
 
 
@@ -35,13 +23,25 @@ def ruled(teachers, classes, epsilon, delta=1e-5, *, name=CONFIDENT, asked=None,
     return choose(public_goal(votes, target, available=2000, asked=asked), name, **given)
 
 
-def test_it_always_says_the_same():
-    assert vars(ruled(50, 2, 1.5)) == vars(ruled(50, 2, 1.5))
-
-
-@pytest.mark.parametrize(("teachers", "classes", "epsilon", "delta"), some(SHAPES, 4))
+@pytest.mark.parametrize(
+    ("teachers", "classes", "epsilon", "delta"),
+    some(
+        [
+            (8, 2, 8.0, 1e-5),
+            (25, 3, 2.0, 1e-5),
+            (60, 2, 1.5, 1e-9),
+            (100, 2, 1.0, 1e-5),
+            (250, 2, 0.6, 1e-5),
+            (1000, 2, 0.3, 1e-6),
+            (40, 10, 4.0, 1e-5),
+            (250, 40, 2.0, 1e-5),
+        ],
+        4,
+    ),
+)
 def test_what_it_picks_passes_nine_times_in_ten_in_the_middle(teachers, classes, epsilon, delta):
     found = ruled(teachers, classes, epsilon, delta)
+    assert vars(found) == vars(ruled(teachers, classes, epsilon, delta))  # always the same
     assert found.rows > 0
     assert found.likely
     target = TargetPlan.of(epsilon, delta=delta)
@@ -54,22 +54,15 @@ def test_what_it_picks_passes_nine_times_in_ten_in_the_middle(teachers, classes,
 
 def test_where_not_even_one_row_is_likely_it_says_so():
     given = {"threshold": 4.0, "sigma1": 0.2, "sigma2": 0.2}
-    found = ruled(5, 2, 0.5, given=given)
-    assert not found.likely
+    assert not ruled(5, 2, 0.5, given=given).likely
 
 
 def test_a_target_that_no_test_can_keep_is_met_by_noise():
     found = ruled(1000, 3, 0.02, name=GNMAX)
-    target = TargetPlan.of(0.02, delta=1e-5)
-    assert not target.reachable
+    assert not TargetPlan.of(0.02, delta=1e-5).reachable
+    assert found.settings.threshold is None
     assert found.likely
     assert worst_case_epsilon(found.mechanism, rows=found.rows, delta=1e-5) <= 0.02
-
-
-def reached(teachers=60, epsilon=1.0, asked=40):
-    """Whether the rule finds settings that are likely to pass with so many rows."""
-    found = (ruled(teachers, 2, epsilon, asked=asked, name=name) for name in (CONFIDENT, GNMAX))
-    return any(each.likely for each in found)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +74,12 @@ def reached(teachers=60, epsilon=1.0, asked=40):
     ],
 )
 def test_more_epsilon_more_teachers_and_fewer_rows_put_nothing_out_of_reach(name, values):
-    found = [reached(**{name: value}) for value in values]
-    assert found == sorted(found)
-    assert found[-1]
+    asked, reached = {"teachers": 60, "epsilon": 1.0, "asked": 40}, []
+    for value in values:
+        given = {**asked, name: value, "classes": 2}
+        reached.append(any(ruled(**given, name=each).likely for each in (CONFIDENT, GNMAX)))
+    assert reached == sorted(reached)
+    assert reached[-1]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +105,10 @@ def test_a_plan_and_a_run_agree(teachers, classes, epsilon, queries):
 
 @pytest.mark.parametrize("name", ["threshold", "sigma1", "sigma2"])
 def test_what_is_given_stays(name):
-    assert ruled(60, 2, 2.0, given={name: 21.0}).settings.parameters[name] == 21.0
-
-
-def test_rows_that_are_asked_stay_and_a_mechanism_that_is_asked_is_taken():
-    assert ruled(60, 2, 2.0, asked=17).rows == 17
-    assert ruled(60, 2, 2.0, name=GNMAX).settings.threshold is None
-    assert ruled(60, 2, 2.0, name=CONFIDENT).settings.threshold is not None
+    found = ruled(60, 2, 2.0, asked=17, given={name: 21.0})
+    assert found.settings.parameters[name] == 21.0
+    assert found.rows == 17
+    assert found.settings.threshold is not None
 
 
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.AUTO])
@@ -124,7 +117,6 @@ def test_rows_follow_for_mechanisms_with_settings_of_their_own(bound):
     target = TargetPlan.of(2.0, delta=1e-5, bound=bound)
     votes = like(mechanism, rows=SEARCHED_ROWS)
     found = rows_for(public_goal(votes, target, available=500), mechanism)
-    assert 1 <= found.rows <= 500
+    assert max(rows_within(mechanism, target, most=500), 1) <= found.rows <= 500
     assert found.mechanism is mechanism
-    assert found.rows >= rows_within(mechanism, target, most=500)
     assert found.chance >= LEAST_CHANCE

@@ -12,36 +12,31 @@ from pate_cli.planning.synthetic import SyntheticEnsemble, from_recipe
 from refusals import refusal
 from slices import tries
 
-NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"
-
 
 @given(
-    st.integers(1, 60),
-    st.integers(2, 12),
-    st.integers(1, 40),
-    st.floats(0.001, 0.999),
-    st.floats(0.0, 0.999),
-    st.floats(1e-6, 1e3),
-    st.floats(0.0, 50.0),
+    st.builds(
+        SyntheticEnsemble,
+        teachers=st.integers(1, 60),
+        classes=st.integers(2, 12),
+        queries=st.integers(1, 40),
+        agreement=st.floats(0.001, 0.999),
+        spread=st.floats(0.0, 0.999),
+        confusion=st.floats(1e-6, 1e3),
+        imbalance=st.floats(0.0, 50.0),
+    ),
     st.integers(0, 2**40),
 )
 @settings(max_examples=tries(150))
-def test_every_recipe_gives_histograms(
-    teachers, classes, queries, agreement, spread, confusion, imbalance, seed
-):
-    ensemble = SyntheticEnsemble(
-        teachers, classes, queries, agreement, spread, confusion, imbalance
-    )
+def test_every_recipe_gives_histograms(ensemble, seed):
     counts, truth = ensemble.draw(seed)
-    assert counts.shape == (queries, classes)
+    assert counts.shape == (ensemble.queries, ensemble.classes)
     assert counts.dtype == np.int64
     assert np.all(counts >= 0)
-    assert np.all(counts.sum(axis=1) == teachers)
-    assert truth.shape == (queries,)
-    assert np.all((truth >= 0) & (truth < classes))
-    again, true_again = ensemble.draw(seed)
-    np.testing.assert_array_equal(again, counts)
-    np.testing.assert_array_equal(true_again, truth)
+    assert np.all(counts.sum(axis=1) == ensemble.teachers)
+    assert truth.shape == (ensemble.queries,)
+    assert np.all((truth >= 0) & (truth < ensemble.classes))
+    for again, first in zip(ensemble.draw(seed), (counts, truth), strict=True):
+        np.testing.assert_array_equal(again, first)
 
 
 def test_small_confusion_weights_concentrate_wrong_votes():
@@ -61,26 +56,25 @@ def test_imbalance_follows_a_power_law():
     np.testing.assert_allclose(found, wanted / wanted.sum(), atol=0.01)
 
 
+SIZES = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1, got 10, 3 and 5"
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "values", "message"),
     [
-        ({"teachers": 0}, f"{NEEDS}, got 0, 3 and 5"),
-        ({"classes": 1}, f"{NEEDS}, got 10, 1 and 5"),
-        ({"queries": 0}, f"{NEEDS}, got 10, 3 and 0"),
-        ({"agreement": 0.0}, "agreement must be between 0 and 1, got 0.0"),
-        ({"agreement": 1.0}, "agreement must be between 0 and 1, got 1.0"),
-        ({"agreement": math.nan}, "agreement must be between 0 and 1, got nan"),
-        ({"spread": -0.1}, "spread must be at least 0 and below 1, got -0.1"),
-        ({"spread": 1.0}, "spread must be at least 0 and below 1, got 1.0"),
-        ({"spread": math.nan}, "spread must be at least 0 and below 1, got nan"),
-        ({"confusion": 0.0}, "`confusion` must be positive and finite, got 0.0"),
-        ({"imbalance": -1.0}, "`imbalance` must be at least 0 and finite, got -1.0"),
-        ({"imbalance": math.inf}, "`imbalance` must be at least 0 and finite, got inf"),
+        ("teachers", [0], SIZES.replace("got 10", "got {}")),
+        ("classes", [1], SIZES.replace("10, 3", "10, {}")),
+        ("queries", [0], SIZES.replace("and 5", "and {}")),
+        ("agreement", [0.0, 1.0, math.nan], "agreement must be between 0 and 1, got {}"),
+        ("spread", [-0.1, 1.0, math.nan], "spread must be at least 0 and below 1, got {}"),
+        ("confusion", [0.0], "`confusion` must be positive and finite, got {}"),
+        ("imbalance", [-1.0, math.inf], "`imbalance` must be at least 0 and finite, got {}"),
     ],
 )
-def test_recipes_out_of_range(change, message):
-    given = {"teachers": 10, "classes": 3, "queries": 5} | change
-    assert refusal(ParameterError, SyntheticEnsemble, **given) == message
+def test_recipes_out_of_range(name, values, message):
+    for value in values:
+        given = {"teachers": 10, "classes": 3, "queries": 5, name: value}
+        assert refusal(ParameterError, SyntheticEnsemble, **given) == message.format(value)
 
 
 def test_made_up_votes_say_their_recipe():

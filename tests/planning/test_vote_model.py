@@ -7,7 +7,7 @@ from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.planning.search import Tuning
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.vote_model import KINDS, agreement_levels, like, made_up
+from pate_cli.planning.vote_model import KINDS, VoteModel, agreement_levels, like, made_up
 
 
 @pytest.mark.parametrize(
@@ -44,21 +44,14 @@ def test_ensembles_have_the_means_of_independent_draws(teachers, classes):
     model = made_up(teachers=teachers, classes=classes)
 
     def told(counts):
-        ordered = -np.sort(-counts, axis=1) / teachers
-        return np.stack(
-            [ordered[:, 0], ordered[:, 1], np.exp(-8 * (ordered[:, 0] - ordered[:, 1]))]
-        )
+        first, second = -np.sort(-counts, axis=1)[:, :2].T / teachers
+        return np.stack([first, second, np.exp(-8 * (first - second))])
 
     for place, (level, kind) in enumerate(zip(model.levels, model.kinds, strict=True)):
         if kind == KINDS[-1]:
             continue
-        drawn, _ = SyntheticEnsemble(
-            teachers=teachers,
-            classes=classes,
-            queries=20_000,
-            agreement=level,
-            spread=0.2 if kind == KINDS[0] else 0.5,
-        ).draw(seed=3)
+        spread = 0.2 if kind == KINDS[0] else 0.5
+        drawn, _ = SyntheticEnsemble(teachers, classes, 20_000, level, spread).draw(seed=3)
         of_drawn = told(drawn)
         off = (told(model.counts) @ model.weights[place] - of_drawn.mean(axis=1)) / of_drawn.std(1)
         assert np.abs(off).max() < 0.05
@@ -80,21 +73,17 @@ def test_weights_add_up_and_rows_have_all_votes():
 
 
 def test_teachers_of_several_votes_count_for_as_many():
-    weights = (1, 2, 5) * 10
-    model = made_up(teachers=80, classes=3, teacher_weights=weights, levels=(0.9,))
+    model = made_up(teachers=80, classes=3, teacher_weights=(1, 2, 5) * 10, levels=(0.9,))
     assert set(model.counts.sum(axis=1).tolist()) == {80}
-    alike = model.weights[0]
-    assert alike @ model.counts[:, 0] == pytest.approx(72.0, abs=1.5)
+    assert model.weights[0] @ model.counts[:, 0] == pytest.approx(72.0, abs=1.5)
 
 
 def test_very_many_classes_are_kept_by_their_votes():
-    model = made_up(teachers=30, classes=DENSE_CLASSES + 1, rows=200)
-    assert isinstance(model.counts, SparseCounts)
-    assert set(model.counts.counts.sum(axis=1).tolist()) == {30}
-    few = made_up(teachers=30, classes=9000, rows=200)
-    assert model.weights[0] @ model.largest_two[0] == pytest.approx(
-        few.weights[0] @ few.largest_two[0], rel=0.05
-    )
+    sparse, dense = (made_up(teachers=30, classes=m, rows=200) for m in (DENSE_CLASSES + 1, 9000))
+    assert isinstance(sparse.counts, SparseCounts)
+    assert set(sparse.counts.counts.sum(axis=1).tolist()) == {30}
+    means = [model.weights[0] @ model.largest_two[0] for model in (sparse, dense)]
+    assert means[0] == pytest.approx(means[1], rel=0.05)
 
 
 def test_a_model_like_a_mechanism_has_its_shape():
@@ -103,3 +92,9 @@ def test_a_model_like_a_mechanism_has_its_shape():
     assert (model.teachers, model.classes, model.teachers_per_record) == (40, 3, 2)
     assert model.prior_weight == 10
     assert len(model.middle) == len(KINDS)
+
+
+def test_sparse_votes_of_one_class_a_row_have_no_second_count():
+    counts = SparseCounts.of_votes(np.full((3, 4), 7), DENSE_CLASSES + 1)
+    first, second = VoteModel(counts, 4).largest_two
+    assert (first.tolist(), second.tolist()) == ([4.0] * 3, [0.0] * 3)

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
-from pate_cli.cli.command import command
+from pate_cli.cli.app import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.protected import REPORT, note_stream

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pate_cli as pate_library
-from pate_cli.cli import app, command, terminal
+from pate_cli.cli import app, terminal
 from pate_cli.core import errors
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import some
@@ -121,7 +121,7 @@ def takes_text(keyword):
     )
 
 
-CALLBACKS = {name: command.build(name) for name in command.COMMANDS}
+CALLBACKS = {name: app.build(name) for name in app.COMMANDS}
 PLACES = [
     Place(command, name, flag)
     for command, callback in CALLBACKS.items()

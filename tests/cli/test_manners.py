@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pate_cli.cli.command import COMMANDS, build
+from pate_cli.cli.app import COMMANDS, build
 from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import formats
 from slices import some

@@ -149,7 +149,7 @@ def quote(**asked: Any) -> Quote:
     """
 
 
-@verb("measure.measured_cost")
+@verb("planning.measured_cost")
 def cost(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -201,7 +201,7 @@ def cost(
     """
 
 
-@like(cost, "measure.compared")
+@like(cost, "planning.compared")
 def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
@@ -218,7 +218,7 @@ def compare(**asked: Any) -> Compared:
     """
 
 
-@verb("measure.sensitivity")
+@verb("planning.sensitivity")
 def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -268,7 +268,7 @@ def smooth_sensitivity(
     """
 
 
-@verb("settings.planned")
+@verb("planning.planned")
 def plan(
     *,
     classes: int | None = None,
@@ -309,7 +309,7 @@ def plan(
     """
 
 
-@verb("settings.tuned")
+@verb("planning.tuned")
 def tune(
     votes: Votes | None = None,
     *,

@@ -1,4 +1,8 @@
-"""Find settings of runs: `planned` needs no votes, `tuned` uses real or made-up votes."""
+"""The verbs about settings and costs before a run: plan, tune, cost, compare, smooth_sensitivity.
+
+`plan` needs no votes. The results of the other verbs depend on the votes, and are secret unless the
+votes are public or made up.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,32 @@ from typing import Any
 
 import numpy as np
 
+from pate_cli.accounting.few_votes import Few
 from pate_cli.core.arrays import stacked
+from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, ReleaseKind
+from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, OrderChoice, ReleaseKind
 from pate_cli.disclosure.settings import Training
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.files.addresses import public_name
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount, in_votes
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning import plan as planning
+from pate_cli.planning.cost import (
+    MOMENT_ORDERS,
+    TIGHT,
+    TIGHT_ORDERS,
+    Compared,
+    VoteCost,
+    compare_at,
+    measure_cost,
+    measure_target,
+)
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.plan import Plan, Question
+from pate_cli.planning.sanitized import choose_plan
+from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
@@ -27,9 +47,23 @@ from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_le
 from pate_cli.planning.voters import VoterPlan, plan_voters
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import Votes, dashed
-from pate_cli.verbs.request import PARAMETERS, parameters_in, reading, requested
-from pate_cli.votes.join import classes_or_shares, teacher_groups
+from pate_cli.verbs.promise import stated_target
+from pate_cli.verbs.request import (
+    PARAMETERS,
+    Request,
+    mechanism_of,
+    parameters_in,
+    published,
+    reading,
+    requested,
+)
+from pate_cli.votes.join import classes_or_shares, student, teacher_groups
 from pate_cli.votes.join import prior as prior_of
+
+# `cost` computes pass probabilities on up to this multiple of the rows of the run.
+_LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
+_MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
+_KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
 def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
@@ -94,10 +128,6 @@ def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | 
             "`target_epsilon` instead"
         )
     return math.floor(found * 1000.0) / 1000.0
-
-
-_MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
-_KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
 def tuned(asked: Mapping[str, Any]) -> Tuned:
@@ -217,3 +247,114 @@ def _words(told: Mapping[str, Any]) -> Iterator[str]:
         if value is not True:
             plain = isinstance(value, str | PathLike | int)
             yield public_name(str(value)) if plain else name.upper()
+
+
+def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
+    """Return what the labels from these votes would cost, computed from the votes. SECRET.
+
+    `asked` maps each parameter of `signatures.cost` to its value.
+    """
+    plan = stated_target(asked)
+    with requested(asked) as request:
+        if plan is not None:
+            request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
+        unmatched = request.file.unmatched(request.queries)
+        return _measured(
+            request,
+            asked,
+            max_answers=request.max_answers,
+            target=None if plan is None else _on_target(request, plan),
+            unmatched=unmatched if unmatched.cast else None,
+        )
+
+
+def compared(asked: Mapping[str, Any]) -> Compared:
+    """Return the costs of all mechanisms at the same expected number of answers. SECRET.
+
+    `asked` maps each parameter of `signatures.cost` to its value.
+    """
+    choice = mechanism_of(asked)
+    if not isinstance(choice, MechanismChoice):
+        raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
+    with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
+        choice = choice.with_student(lambda given: student(given, request.file))
+        matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
+        few = request.few()
+        rows = [
+            _compared(request, other, matched, few)
+            for name in CLASSES
+            if (other := choice.among(name)).takes(request.file.classes)
+            and (few is None or mechanism_class(name).takes_few_votes)
+        ]
+        return Compared(tuple(rows), matched, request.delta)
+
+
+def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
+    """Return how far one training record could change the RDP cost of the labels. SECRET.
+
+    `asked` maps each parameter of `signatures.smooth_sensitivity` to its value.
+    """
+    with requested(asked) as request:
+        scored, few = request.scored, request.few(asked["analysis"])
+        plan = choose_plan(
+            ReleaseKind.UPPER,
+            [(scored, request.queries)],
+            delta=request.delta,
+            order=asked["order"],
+            beta=asked["beta"],
+        )
+        paper, queries = published(asked["analysis"]), request.queries
+        if paper is not None:
+            return paper.sensitivity(request.rows, scored, plan, queries=queries)
+        numbers = {"order": plan.order, "beta": plan.beta}
+        price, within = price_votes(request.rows, scored, **numbers, few=few)
+        return Sensitivity(price, plan, scored.parameters(), queries, within)
+
+
+def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
+    """Return the cost of the labels of a run, with the analysis and the RDP orders in `asked`."""
+    paper, orders = published(asked["analysis"]), asked["orders"]
+    if not isinstance(orders, str):
+        tried = check_orders(orders)
+    elif paper is not None:
+        tried = paper.orders(OrderChoice(orders))
+    else:
+        moments = OrderChoice(orders) is OrderChoice.MOMENTS
+        tried = np.array(MOMENT_ORDERS) if moments else TIGHT_ORDERS
+    return measure_cost(
+        request.rows,
+        request.scored,
+        orders=tried,
+        delta=request.delta,
+        analysis=TIGHT if paper is None else paper.cost,
+        few=request.few(asked["analysis"]),
+        **told,
+    )
+
+
+def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
+    """Return the pass probability of a run, and targets and row counts with which runs may pass."""
+    scored = request.scored
+    bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
+    further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
+    rows = min(further * request.queries, request.file.queries)
+    return measure_target(
+        replace(request, queries=rows).rows,
+        scored,
+        replace(plan, bound=bound),
+        queries=request.queries,
+        max_answers=request.max_answers,
+        few=request.few(),
+    )
+
+
+def _compared(
+    request: Request, choice: MechanismChoice, answers: float, few: Few
+) -> dict[str, Any]:
+    """Return the cost of one mechanism if the expected number of answers is `answers`."""
+    request = request.under(choice)
+
+    def build(refusals: int) -> Mechanism:
+        return request.under(choice.affording(refusals)).mechanism
+
+    return compare_at(request.rows, build, answers=answers, delta=request.delta, few=few)

@@ -22,7 +22,7 @@ from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, OrderChoice, 
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.files.addresses import public_name
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
+from pate_cli.mechanisms import CLASSES, RULED, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning import plan as planning
@@ -38,7 +38,6 @@ from pate_cli.planning.cost import (
 )
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.plan import Plan, Question
-from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
@@ -46,8 +45,8 @@ from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.planning.voters import VoterPlan, plan_voters
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.keywords import Votes, dashed
-from pate_cli.verbs.promise import stated_target
+from pate_cli.verbs.keywords import dashed
+from pate_cli.verbs.promise import plan_of, stated_target
 from pate_cli.verbs.request import (
     PARAMETERS,
     Request,
@@ -62,7 +61,6 @@ from pate_cli.votes.join import prior as prior_of
 
 # `cost` computes pass probabilities on up to this multiple of the rows of the run.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
-_MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
 _KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
@@ -133,14 +131,12 @@ def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | 
 def tuned(asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` has the parameters of `signatures.tune`."""
     votes, release = asked["votes"], asked["release"]
-    _check(votes, asked)
+    _refuse_missing_votes(asked)
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
-    if mechanism not in _MECHANISMS:
-        raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     if mechanism is not None:
-        MechanismChoice(
-            mechanism, parameters_in(asked)
-        )  # It refuses parameters of other mechanisms.
+        if mechanism not in RULED:
+            raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
+        MechanismChoice(mechanism, parameters_in(asked))  # This refuses parameters of others.
     kinds = _KINDS if release is None else (ReleaseKind(release),)
     model, basis = _made_up(asked) if votes is None else _model(asked)
     if model.few is not None:
@@ -181,26 +177,24 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     )
 
 
-def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError if the caller gives neither votes nor `synthetic`.
-
-    Without votes, a keyword that only makes sense for votes also raises UsageError.
-    """
-    if votes is None and asked["synthetic"] is None:
+def _refuse_missing_votes(asked: Mapping[str, Any]) -> None:
+    """Raise UsageError if there are no votes, and a keyword needs them or made-up votes."""
+    if asked["votes"] is not None:
+        return
+    if asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; if you have no votes yet, use pate plan, which finds "
             "settings without votes"
         )
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
-        if votes is None and asked[name] not in (None, False):
+        if asked[name] not in (None, False):
             raise UsageError(f"`{name}` needs VOTES; leave it out if you give `synthetic`")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """Return the made-up votes that `synthetic` describes, and the numbers in `synthetic`."""
     counts, guesses, recipe = from_recipe(asked["synthetic"])
-    shared = asked["teachers_per_record"]
-    teachers = int(recipe["teachers"])
+    teachers, shared = int(recipe["teachers"]), asked["teachers_per_record"]
     model = VoteModel(counts, teachers, teachers_per_record=shared, guesses=guesses)
     return model, {"votes": "synthetic", **recipe}
 
@@ -235,8 +229,9 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
     given = in_votes(parameters_in(asked), teachers)
     if asked["prior_weight"] is not None:
-        weight = Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
-        given["prior_weight"] = round(weight)
+        given["prior_weight"] = round(
+            Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
+        )
     return given
 
 
@@ -281,7 +276,7 @@ def compared(asked: Mapping[str, Any]) -> Compared:
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
         few = request.few()
         rows = [
-            _compared(request, other, matched, few)
+            _compared(request.under(other), other, matched, few)
             for name in CLASSES
             if (other := choice.among(name)).takes(request.file.classes)
             and (few is None or mechanism_class(name).takes_few_votes)
@@ -295,19 +290,12 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     `asked` maps each parameter of `signatures.smooth_sensitivity` to its value.
     """
     with requested(asked) as request:
-        scored, few = request.scored, request.few(asked["analysis"])
-        plan = choose_plan(
-            ReleaseKind.UPPER,
-            [(scored, request.queries)],
-            delta=request.delta,
-            order=asked["order"],
-            beta=asked["beta"],
-        )
-        paper, queries = published(asked["analysis"]), request.queries
+        scored, queries = request.scored, request.queries
+        few, paper = request.few(asked["analysis"]), published(asked["analysis"])
+        plan = plan_of(ReleaseKind.UPPER, [(scored, queries)], asked)
         if paper is not None:
             return paper.sensitivity(request.rows, scored, plan, queries=queries)
-        numbers = {"order": plan.order, "beta": plan.beta}
-        price, within = price_votes(request.rows, scored, **numbers, few=few)
+        price, within = price_votes(request.rows, scored, order=plan.order, beta=plan.beta, few=few)
         return Sensitivity(price, plan, scored.parameters(), queries, within)
 
 
@@ -318,9 +306,10 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
         tried = check_orders(orders)
     elif paper is not None:
         tried = paper.orders(OrderChoice(orders))
+    elif OrderChoice(orders) is OrderChoice.MOMENTS:
+        tried = np.array(MOMENT_ORDERS)
     else:
-        moments = OrderChoice(orders) is OrderChoice.MOMENTS
-        tried = np.array(MOMENT_ORDERS) if moments else TIGHT_ORDERS
+        tried = TIGHT_ORDERS
     return measure_cost(
         request.rows,
         request.scored,
@@ -352,7 +341,6 @@ def _compared(
     request: Request, choice: MechanismChoice, answers: float, few: Few
 ) -> dict[str, Any]:
     """Return the cost of one mechanism if the expected number of answers is `answers`."""
-    request = request.under(choice)
 
     def build(refusals: int) -> Mechanism:
         return request.under(choice.affording(refusals)).mechanism

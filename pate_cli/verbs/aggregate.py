@@ -81,7 +81,6 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         progress(0, parts * request.queries)
         rows.progress = progress
         key, kept = _key(asked, request, settings, record)
-        settings = replace(settings, private=key.private)
         own = run_of(settings, key, began)
         entry = Entry(record, own, budget=budget_of(asked))
         if (twin := record.twin(request.file.teachers)) is not None:
@@ -139,25 +138,21 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         RefusedError: the labels failed their release test.
         OutputError: the labels passed, but the checkpoint cannot be removed.
     """
-    failed, refusal = report.target, None
-    if failed is not None and report.refused:
-        refusal = RefusedError(
-            (
-                f"the labels failed the release test of the target {failed.epsilon:g}, so none "
-                f"are released. This cost epsilon {failed.refusal_epsilon:g} at delta "
-                f"{failed.delta:g}"
-            ),
-            report,
-        )
+    failed = report.target
+    end = (lambda: None) if kept is None else kept.end
+    if failed is None or not report.refused:
+        end()
+        return
+    refusal = RefusedError(
+        f"the labels failed the release test of the target {failed.epsilon:g}, so none are "
+        f"released. This cost epsilon {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+        report,
+    )
     try:
-        if kept is not None:
-            kept.end()
+        end()
     except OutputError as error:
-        if refusal is None:
-            raise
         refusal.add_note(str(error))
-    if refusal is not None:
-        raise refusal
+    raise refusal
 
 
 def quoted_for(asked: Mapping[str, Any]) -> Quote:

@@ -272,7 +272,8 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            names = [_name(ask, place) for place, ask in enumerate(asks)]
+            # A query without an id gets a tuple, which cannot be the id of another query.
+            names = [(place,) if ask.id is None else ask.id for place, ask in enumerate(asks)]
             fresh: dict[Any, tuple[Ask, int]] = {}
             for place, (name, ask) in enumerate(zip(names, asks, strict=True)):
                 self._refuse_twin(ask.id, fresh)
@@ -484,11 +485,6 @@ class Session:
         return self._names[label] if self._names and isinstance(label, int) else label
 
 
-def _name(ask: Ask, place: int) -> Any:
-    """Return the id of a query; without an id, a tuple, which cannot be the id of another query."""
-    return (place,) if ask.id is None else ask.id
-
-
 def _all_named(ids: Sequence[Id]) -> Any:
     """Return the ids of queries, in which unused numbers replace missing ids."""
     taken = {str(name) for name in ids}
@@ -549,11 +545,10 @@ def _mechanism(
     ballots: BallotReader, groups: Sequence[Group], asked: Mapping[str, Any]
 ) -> Mechanism:
     """Return the mechanism for the teachers and the `prior_weight` of a session."""
-    weight = asked["prior_weight"]
-    weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
-    choice = among_groups(chosen(asked["mechanism"], asked), groups)
-    epsilon, most = asked["target_epsilon"], asked["max_queries"]
-    return _built(replace(choice, prior_weight=weight), ballots, epsilon, most, asked["delta"])
+    weight, given = asked["prior_weight"], chosen(asked["mechanism"], asked)
+    votes = 0 if weight is None else prior_votes(weight, ballots.teachers)
+    choice = replace(among_groups(given, groups), prior_weight=votes)
+    return _built(choice, ballots, asked["target_epsilon"], asked["max_queries"], asked["delta"])
 
 
 def _built(

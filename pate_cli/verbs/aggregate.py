@@ -81,6 +81,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         progress(0, parts * request.queries)
         rows.progress = progress
         key, kept = _key(asked, request, settings, record)
+        settings = replace(settings, private=key.private)
         own = run_of(settings, key, began)
         entry = Entry(record, own, budget=budget_of(asked))
         if (twin := record.twin(request.file.teachers)) is not None:
@@ -139,9 +140,9 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         OutputError: the labels passed, but the checkpoint cannot be removed.
     """
     failed = report.target
-    end = (lambda: None) if kept is None else kept.end
     if failed is None or not report.refused:
-        end()
+        if kept is not None:
+            kept.end()
         return
     refusal = RefusedError(
         f"the labels failed the release test of the target {failed.epsilon:g}, so none are "
@@ -149,7 +150,8 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         report,
     )
     try:
-        end()
+        if kept is not None:
+            kept.end()
     except OutputError as error:
         refusal.add_note(str(error))
     raise refusal

@@ -50,13 +50,12 @@ from pate_cli.verbs.promise import plan_of, stated_target
 from pate_cli.verbs.request import (
     PARAMETERS,
     Request,
-    mechanism_of,
     parameters_in,
     published,
     reading,
     requested,
 )
-from pate_cli.votes.join import classes_or_shares, student, teacher_groups
+from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
 
 # `cost` computes pass probabilities on up to this multiple of the rows of the run.
@@ -268,13 +267,11 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 
     `asked` maps each parameter of `signatures.cost` to its value.
     """
-    choice = mechanism_of(asked)
-    if not isinstance(choice, MechanismChoice):
-        raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
-    with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
-        choice = choice.with_student(lambda given: student(given, request.file))
+    with requested(asked) as request:
+        choice, few = request.choice, request.few()
+        if not isinstance(choice, MechanismChoice):
+            raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
-        few = request.few()
         rows = [
             _compared(request.under(other), other, matched, few)
             for name in CLASSES

@@ -303,7 +303,10 @@ class _Commands(TyperGroup):
         return helping.of_group(_ABOUT, COMMANDS, _CLOSING)
 
     def main(self, *args: Any, **rest: Any) -> Any:
-        """Run a command line; if it begins with a command, that command reads the rest."""
+        """Run a command line; if it begins with a command, that command reads the rest.
+
+        Typer's group would import a slow library to read the words before the command.
+        """
         given = args[0] if args else rest.pop("args", None)
         words = sys.argv[1:] if given is None else list(given)
         with terminal.command():

@@ -52,7 +52,7 @@ from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.checks import MOST_TEACHERS
 from pate_cli.votes.facts import Facts, Group, PriorFacts, Voting
 from pate_cli.votes.join import names_of, teacher_groups
-from pate_cli.votes.names import ClassNames, Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 Id: TypeAlias = str | int | None
@@ -363,8 +363,7 @@ class Session:
                 raise _EnteredError
 
         if file is None or known() is None:
-            asks = {"asks": most, "few": settings.few}
-            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, **asks)
+            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, asks=most, few=settings.few)
             settings = replace(settings, rule=rule)
             refuse_dear(settings, asked["max_epsilon"])
             new = run_of(settings, self._key, now(), session=digest)
@@ -505,19 +504,18 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
         teachers = int(groups.total)
     if teachers > MOST_TEACHERS:
         raise ParameterError(f"`teachers` must be at most {MOST_TEACHERS}")
-    given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
-    if mechanism_class(mechanism).listed:
-        names = names_of(given, normalise, aliases)
-        known = None if names is None else names.names
-        classes = _count("classes", asked["classes"], known, "label_names")
-        return BallotReader(teachers, classes, names, groups)
-    for name in ("classes", "label_names", "aliases"):
+    listed, classes = mechanism_class(mechanism).listed, asked["classes"]
+    for name in () if listed else ("classes", "label_names", "aliases"):
         if asked[name] is not None:
             raise UsageError(
                 f"{mechanism} answers with texts from the votes and has no list of classes; leave "
                 f"out `{name}`"
             )
-    return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
+    names = names_of(asked["label_names"], asked["normalise"], asked["aliases"], not listed)
+    if listed:
+        known = None if names is None else names.names
+        classes = _count("classes", classes, known, "label_names")
+    return BallotReader(teachers, classes, names, groups)
 
 
 def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:

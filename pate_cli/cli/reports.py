@@ -101,12 +101,6 @@ def explain(
 
       pate explain labels.report.json --html page.html
     """
-    if html is None and export_rdp is None and registry is None:
-        found = verbs.explain(**asked)
-        if not view.quiet:  # A pipe gets the same text as a terminal.
-            View(as_json=view.as_json, as_table=not view.as_json).show(found)
-        _refuse_false(found)
-        return
     from pate_cli.disclosure.exchange import converted, rdp_curve
     from pate_cli.disclosure.figures import nats
     from pate_cli.disclosure.registry import blanks, registry_entry
@@ -118,6 +112,9 @@ def explain(
                 outputs.reserve(name, replaces=kind)
         asked["report"] = report = report_in(asked["report"])  # A pipe can be read only once.
         found = verbs.explain(**asked)
+        if html is None and export_rdp is None and registry is None and not view.quiet:
+            # A pipe gets the same text as a terminal.
+            View(as_json=view.as_json, as_table=not view.as_json).show(found)
         if export_rdp is not None or registry is not None:
             _refuse_false(found)
         if html is not None:

@@ -89,7 +89,7 @@ class AskedRows:
         Raises:
             VoteError: a row is not valid, or votes have changed since `read`.
         """
-        task = functools.partial(_worked, self.file, mechanism, per_batch, self._remember)
+        task = functools.partial(_work_on, self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
         # Stored ranges are listed once, because another process may end this run and remove them.
@@ -148,7 +148,7 @@ class OnCounts(Generic[_Found]):
         return self.of(mechanism, batch.counts)
 
 
-def _worked(
+def _work_on(
     file: VoteFile,
     mechanism: Mechanism,
     per_batch: PerBatch[Any],

@@ -341,13 +341,11 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
+_VERSION: Final = typer.Option(
+    "--version", "-V", callback=_print_version, is_eager=True, help="Print and exit."
+)
+
+
 @app.callback()
-def _root(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", "-V", callback=_print_version, is_eager=True, help="Print and exit."
-        ),
-    ] = False,
-) -> None:
+def _root(_version: Annotated[bool, _VERSION] = False) -> None:
     pass

@@ -82,8 +82,7 @@ def entry(
     named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
     choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
     limits = f" [{keyword.range}]" if everything and keyword.range else ""
-    plain = keyword.default in (None, False, (), Keyword.required)
-    default = "" if plain else f" [default: {keyword.default}]"
+    default = f" [default: {keyword.stated}]" if keyword.stated else ""
     return spelled, with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
 
 

@@ -41,8 +41,7 @@ def session(
 
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
-    from pate_cli.verbs.session import Session
-    from pate_cli.verbs.session_lines import answers_to
+    from pate_cli.verbs.session import Session, answers_to
 
     keywords, spent = keywords_of(verbs.session), None
     terminal.refuse_closed()

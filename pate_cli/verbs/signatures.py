@@ -1,9 +1,9 @@
 """The signatures and docstrings of the public functions, which are called verbs here.
 
-A verb first checks its arguments (the code for this is in `door.py`), and then calls the function
-that does the work. The decorator `verb` names the function that does the work, which is imported
-only when the verb is called, because help and completion only need signatures. help.ini says what
-the parameters of all verbs mean.
+A verb first checks its arguments (the code for this is in `keywords.py`), and then calls the
+function that does the work. The decorator `verb` names the function that does the work, which is
+imported only when the verb is called, because help and completion only need signatures. help.ini
+says what the parameters of all verbs mean.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.verbs.door import like, verb
-from pate_cli.verbs.keywords import Count, Delta, Epsilon, File, Guesses, Order, Share, Votes
+from pate_cli.verbs.keywords import (
+    Count,
+    Delta,
+    Epsilon,
+    File,
+    Guesses,
+    Order,
+    Share,
+    Votes,
+    like,
+    verb,
+)
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace

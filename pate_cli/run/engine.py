@@ -139,7 +139,7 @@ def _context() -> BaseContext:
 
     # A plain fork is unsafe, because pyarrow and the progress bar may have threads.
     if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context()
+        return multiprocessing.get_context(None)  # the system's own
     context = multiprocessing.get_context("forkserver")
     # Workers need about the modules that are loaded here, and scipy.special for noise. If each
     # worker imported them itself, it would take as long as drawing a million labels.

@@ -277,8 +277,7 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            # A query without an id gets a tuple, which cannot be the id of another query.
-            names = [(place,) if ask.id is None else ask.id for place, ask in enumerate(asks)]
+            names = [_name(ask, place) for place, ask in enumerate(asks)]
             fresh: dict[Any, tuple[Ask, int]] = {}
             for place, (name, ask) in enumerate(zip(names, asks, strict=True)):
                 self._refuse_twin(ask.id, fresh)
@@ -487,6 +486,11 @@ class Session:
     def _named(self, label: Answer) -> str | int | None:
         """Return an answer as the name of its class if classes have names; else unchanged."""
         return self._names[label] if self._names and isinstance(label, int) else label
+
+
+def _name(ask: Ask, place: int) -> Any:
+    """Return the id of a query; without an id, a tuple, which cannot be the id of another query."""
+    return (place,) if ask.id is None else ask.id
 
 
 def _all_named(ids: Sequence[Id]) -> Any:

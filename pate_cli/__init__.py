@@ -56,38 +56,26 @@ if TYPE_CHECKING:
     from pate_cli.votes.opening import open_votes as open_votes
 
 _HOMES = {
-    "Ask": "verbs.session",
-    "BudgetSpent": "core.errors",
-    "Destination": "run.publication",
-    "Stated": "disclosure.external",
-    "Labels": "labels.labels",
-    "Ledger": "disclosure.ledger",
-    "PateError": "core.errors",
-    "RefusedError": "disclosure.report",
-    "Report": "disclosure.report",
-    "Session": "verbs.session",
-    "SpendRecord": "disclosure.record",
-    "SyntheticEnsemble": "planning.synthetic",
-    "TeacherGroups": "votes.facts",
-    "aggregate": "verbs.signatures",
-    "compare": "verbs.signatures",
-    "coordinated_choice": "verbs.coordinated",
-    "cost": "verbs.signatures",
-    "dp_event": "disclosure.exchange",
-    "explain": "verbs.signatures",
-    "open_votes": "votes.opening",
-    "plan": "verbs.signatures",
-    "quote": "verbs.signatures",
-    "rdp_curve": "disclosure.exchange",
-    "release": "verbs.signatures",
-    "smooth_sensitivity": "verbs.signatures",
-    "spent": "verbs.signatures",
-    "tune": "verbs.signatures",
-    "verify": "verbs.signatures",
-    **{
-        name: f"mechanisms.{home}"
-        for home, _, name in (each.partition(".") for each in mechanisms.CLASSES.values())
-    },
+    name: home
+    for home, names in (
+        ("core.errors", "BudgetSpent PateError"),
+        ("disclosure.exchange", "dp_event rdp_curve"),
+        ("disclosure.external", "Stated"),
+        ("disclosure.ledger", "Ledger"),
+        ("disclosure.record", "SpendRecord"),
+        ("disclosure.report", "RefusedError Report"),
+        ("labels.labels", "Labels"),
+        ("planning.synthetic", "SyntheticEnsemble"),
+        ("run.publication", "Destination"),
+        ("verbs.coordinated", "coordinated_choice"),
+        ("verbs.session", "Ask Session"),
+        ("verbs.signatures", "aggregate compare cost explain plan quote release"),
+        ("verbs.signatures", "smooth_sensitivity spent tune verify"),
+        ("votes.facts", "TeacherGroups"),
+        ("votes.opening", "open_votes"),
+        *(f"mechanisms.{home}".rsplit(".", 1) for home in mechanisms.CLASSES.values()),
+    )
+    for name in names.split()
 }
 
 __all__ = sorted(_HOMES)

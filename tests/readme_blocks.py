@@ -27,7 +27,7 @@ import numpy as np
 import pate_cli as pate
 from floors import FLOORS
 from pate_cli.cli import help  # noqa: A004 - a module
-from pate_cli.cli.command import COMMANDS, build
+from pate_cli.cli.app import COMMANDS, build
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pate_cli"

@@ -20,8 +20,7 @@ import typer
 import pate_cli
 import readme_blocks
 from face import runner
-from pate_cli.cli.app import app
-from pate_cli.cli.command import COMMANDS, build
+from pate_cli.cli.app import COMMANDS, app, build
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.report import report_schema

@@ -43,19 +43,15 @@ def of_command(
         width: the width in letters; if left out, the width of the terminal, but at most 100.
     """
     width = width or _width()
-    arguments = [keyword for keyword in keywords.values() if keyword.argument]
-    usage = " ".join([path, "[OPTIONS]", *map(argument, arguments)])
+    arguments = [argument(each) for each in keywords.values() if each.argument]
+    usage = " ".join([path, "[OPTIONS]", *arguments])
     lines = [*_wrapped(f"Usage: {usage}", width), "", *_paragraphs(text, width), ""]
-    groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
-    hidden = 0
-    for keyword in keywords.values():
-        if everything or keyword.says.everyday:
-            groups[keyword.says.group].append(entry(keyword, keywords, everything=everything))
-        else:
-            hidden += 1
-    for group, listed in groups.items():
-        lines += _section(group, listed, width)
-    if hidden:
+    shown = [each for each in keywords.values() if everything or each.says.everyday]
+    for heading in HEADINGS:
+        listed = [each for each in shown if each.says.group == heading]
+        entries = [entry(each, keywords, everything=everything) for each in listed]
+        lines += _section(heading, entries, width)
+    if hidden := len(keywords) - len(shown):
         lines += _wrapped(f"{path} {EVERYTHING} shows {hidden} more.", width)
     return "\n".join(lines).rstrip()
 
@@ -75,7 +71,7 @@ def argument(keyword: Keyword) -> str:
 
 
 def entry(
-    keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
+    keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool
 ) -> tuple[str, str]:
     """Return the name of a parameter in the help, and its text.
 
@@ -86,8 +82,7 @@ def entry(
     named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
     choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
     limits = f" [{keyword.range}]" if everything and keyword.range else ""
-    plain = keyword.default in (None, False, (), Keyword.required)
-    default = "" if plain else f" [default: {keyword.default}]"
+    default = f" [default: {keyword.stated}]" if keyword.stated else ""
     return spelled, with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
 
 

@@ -1,20 +1,85 @@
-"""Commands that read public files: `pate explain`, `pate verify` and `pate spent`."""
+"""Commands about reports and records: `release`, `explain`, `verify` and `spent`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
-from pate_cli.cli.command import command
-from pate_cli.cli.view import View, drawn, promised
-from pate_cli.core.errors import MismatchError, UncheckedError
+from pate_cli.cli.app import command
+from pate_cli.cli.view import QUIET, View, drawn, promised
+from pate_cli.core.errors import MismatchError, UncheckedError, UsageError
+from pate_cli.files.addresses import public_name
 from pate_cli.files.protected import PAGE, REGISTRY, REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
+    from pate_cli.verbs.release import Released
+
+
+@command(verbs.release, QUIET)
+def release(
+    asked: dict[str, Any], view: View, *, report: FileName | None = None, force: bool = False
+) -> None:
+    """Publish one report for several runs, with the worst-case cost of all of them together.
+
+    Give reports or records of any runs. With --external the total also includes other mechanisms
+    that were trained on the same records. If you give only ledgers, you may also publish a
+    sanitized epsilon of their votes (--release upper). All ledgers must have the same Renyi order.
+    Choose the Renyi order before the first label is drawn, and give it as --order to every pate
+    aggregate whose ledger you will give to pate release. pate release writes every sanitized
+    epsilon to the record. If a sanitized epsilon was already drawn from one of the runs, pate
+    refuses to draw another sanitized epsilon (exit code 7).
+
+      pate release first.report.json second.report.json --report both.report.json
+    """
+    if asked.get("again") and asked.get("record") is False:
+        raise UsageError("`again` needs a record with earlier draws; leave out `record` False")
+    first = Path(public_name(asked["given"][0])).stem.removesuffix(".spent") or "release"
+    piped = report == "-" or (report is None and not terminal.read_by_person())
+    place = "-" if piped else report or f"{first}.report.json"
+    with terminal.outputs(force=force) as out:
+        out.reserve(place, replaces=REPORT)
+        out.try_out()
+        done = verbs.release(**asked)
+        try:
+            out.write(place, done.report.to_json().encode())
+            out.publish()
+        except BaseException as error:
+            if done.report.sanitized is not None and done.report.spent is not None:
+                error.add_note("the record keeps this draw of an epsilon, and its cost counts")
+            raise
+    summed_up = terminal.read_by_person() and not piped
+    for line in _notes(done, summed_up=summed_up):
+        view.note(line)
+    if summed_up:
+        from pate_cli.disclosure.explain import summary_of
+
+        public, ledgers = [public_name(place)], [] if done.ledger is None else ["the ledgers"]
+        secret = ["the votes", *ledgers]
+        told = summary_of(done.report, publish=public, secret=secret, check=public)
+        terminal.print_words([told])
+
+
+def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
+    """Yield notes on a release; if a summary was printed, yield only what the summary lacks."""
+    total, report = done.ledger, done.report
+    if done.joined is not None:
+        yield done.joined
+    if total is not None and total.draws:
+        yield (
+            f"{len(total.draws)} sanitized epsilon(s) were published from these rounds before, "
+            "and this report pays for them; if you run aggregate with --release none --ledger "
+            "FILE, there is no such cost"
+        )
+    if not summed_up:
+        yield report.headline()
+        warnings = report.warnings if report.sound else (*report.warnings, report.summary)
+        yield from (f"warning: {warning}" for warning in dict.fromkeys(warnings))
 
 
 @command(verbs.explain)
@@ -36,12 +101,6 @@ def explain(
 
       pate explain labels.report.json --html page.html
     """
-    if html is None and export_rdp is None and registry is None:
-        found = verbs.explain(**asked)
-        if not view.quiet:  # A pipe gets the same text as a terminal.
-            View(as_json=view.as_json, as_table=not view.as_json).show(found)
-        _refuse_false(found)
-        return
     from pate_cli.disclosure.cost import nats
     from pate_cli.disclosure.exchange import converted, rdp_curve
     from pate_cli.disclosure.explain import blanks, registry_entry
@@ -53,6 +112,9 @@ def explain(
                 outputs.reserve(name, replaces=kind)
         asked["report"] = report = report_in(asked["report"])  # A pipe can be read only once.
         found = verbs.explain(**asked)
+        if html is None and export_rdp is None and registry is None and not view.quiet:
+            # A pipe gets the same text as a terminal.
+            View(as_json=view.as_json, as_table=not view.as_json).show(found)
         if export_rdp is not None or registry is not None:
             _refuse_false(found)
         if html is not None:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
-from pate_cli.cli.command import command
+from pate_cli.cli.app import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.protected import REPORT, note_stream
@@ -41,8 +41,7 @@ def session(
 
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
-    from pate_cli.verbs.session import Session
-    from pate_cli.verbs.session_lines import answers_to
+    from pate_cli.verbs.session import Session, answers_to
 
     keywords, spent = keywords_of(verbs.session), None
     terminal.refuse_closed()

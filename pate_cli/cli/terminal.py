@@ -65,12 +65,11 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, _frame: object) -> None:
         raise Stopped(number)
 
-    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     # Signals that are ignored, for example because of nohup, stay ignored.
     taken = [
         number
-        for number in numbers
-        if number is not None
+        for number in signal.Signals
+        if number.name in ("SIGINT", "SIGTERM", "SIGHUP")
         and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
     ]
     try:

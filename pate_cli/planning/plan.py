@@ -28,7 +28,7 @@ from pate_cli.core.checks import check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.said import Line, Pairs, Said
 from pate_cli.core.words import DELTA, MechanismName
-from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.cost import shown
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result

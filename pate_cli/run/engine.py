@@ -138,13 +138,13 @@ def _context() -> BaseContext:
     import multiprocessing
 
     # A plain fork is unsafe, because pyarrow and the progress bar may have threads.
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else None)
-    if context.get_start_method() == "forkserver":
-        # Workers need about the modules that are loaded here, and scipy.special for noise. If each
-        # worker imported them itself, it would take as long as drawing a million labels.
-        loaded = [name for name in sys.modules if name.startswith("pate_cli.")]
-        context.set_forkserver_preload([*loaded, "scipy.special"])
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context(None)  # the system's own
+    context = multiprocessing.get_context("forkserver")
+    # Workers need about the modules that are loaded here, and scipy.special for noise. If each
+    # worker imported them itself, it would take as long as drawing a million labels.
+    loaded = [name for name in sys.modules if name.startswith("pate_cli.")]
+    context.set_forkserver_preload([*loaded, "scipy.special"])
     return context
 
 
@@ -191,13 +191,10 @@ def _on_cluster(client: Any, task: Task, items: Sequence[Any]) -> Iterator[Any]:
 
     try:
         shared = client.scatter(task, broadcast=True, hash=False)
-        yield from _in_order(
-            lambda item: client.submit(
-                _on_worker, __version__, shared, item, pure=False, retries=_RETRIES
-            ),
-            items,
-            ahead=_AHEAD * sum(client.nthreads().values()),
-        )
+        ahead = _AHEAD * sum(client.nthreads().values())
+        told = {"pure": False, "retries": _RETRIES}
+        submit = functools.partial(client.submit, _on_worker, __version__, shared, **told)
+        yield from _in_order(submit, items, ahead=ahead)
     except NotOpenedError as error:
         raise VoteError(
             f"{error} on a worker; workers must find the votes under the name that you gave"

@@ -6,6 +6,7 @@ Labels are also the same on every engine, because each row has its own noise.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class AskedRows:
         Raises:
             VoteError: a row is not valid, or votes have changed since `read`.
         """
-        task = _Range(self.file, mechanism, per_batch, self._remember)
+        task = functools.partial(_work_on, self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
         # Stored ranges are listed once, because another process may end this run and remove them.
@@ -147,27 +148,21 @@ class OnCounts(Generic[_Found]):
         return self.of(mechanism, batch.counts)
 
 
-@dataclass(frozen=True)
-class _Range:
-    """A task that calls `per_batch` for all batches of one range of rows.
-
-    If `remember` is True, the task also returns a digest of the votes.
-    """
-
-    file: VoteFile
-    mechanism: Mechanism
-    per_batch: PerBatch[Any]
-    remember: bool
-
-    def __call__(self, rows: tuple[int, int]) -> tuple[list[Any], bytes]:
-        start, stop = rows
-        found: list[Any] = []
-        digest = hashlib.sha256()  # SHA-256 is fast: many processors have it.
-        for batch in self.file.batches(start=start, limit=stop - start):
-            if self.remember:
-                _update(digest, batch)
-            found.append(self.per_batch(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
-        return found, digest.digest()
+def _work_on(
+    file: VoteFile,
+    mechanism: Mechanism,
+    per_batch: PerBatch[Any],
+    remember: bool,
+    rows: tuple[int, int],
+) -> tuple[list[Any], bytes]:
+    """Return the results of `per_batch` for a range of rows, and with `remember` a digest of it."""
+    found, (start, stop) = [], rows
+    digest = hashlib.sha256()  # SHA-256 is fast: many processors have it.
+    for batch in file.batches(start=start, limit=stop - start):
+        if remember:
+            _update(digest, batch)
+        found.append(per_batch(mechanism.for_rows(batch.ids, batch.first_row), batch))
+    return found, digest.digest()
 
 
 def _update(digest: Any, batch: VoteBatch) -> None:

@@ -139,25 +139,22 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         RefusedError: the labels failed their release test.
         OutputError: the labels passed, but the checkpoint cannot be removed.
     """
-    failed, refusal = report.target, None
-    if failed is not None and report.refused:
-        refusal = RefusedError(
-            (
-                f"the labels failed the release test of the target {failed.epsilon:g}, so none "
-                f"are released. This cost epsilon {failed.refusal_epsilon:g} at delta "
-                f"{failed.delta:g}"
-            ),
-            report,
-        )
+    failed = report.target
+    if failed is None or not report.refused:
+        if kept is not None:
+            kept.end()
+        return
+    refusal = RefusedError(
+        f"the labels failed the release test of the target {failed.epsilon:g}, so none are "
+        f"released. This cost epsilon {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+        report,
+    )
     try:
         if kept is not None:
             kept.end()
     except OutputError as error:
-        if refusal is None:
-            raise
         refusal.add_note(str(error))
-    if refusal is not None:
-        raise refusal
+    raise refusal
 
 
 def quoted_for(asked: Mapping[str, Any]) -> Quote:

@@ -209,7 +209,8 @@ def plan_of(
     Args:
         kind: whether a sanitized ε is published.
         rounds: the mechanism and the number of rows of each round.
-        asked: a mapping with `delta`, `analysis`, `order`, `beta` and `sigma_release`.
+        asked: a mapping with `delta`, `analysis`, `order`, `beta` and perhaps
+            `sigma_release`.
     """
     from pate_cli.planning.sanitized import choose_plan
 
@@ -219,7 +220,7 @@ def plan_of(
         delta=asked["delta"],
         order=asked["order"],
         beta=asked["beta"],
-        sigma=asked["sigma_release"],
+        sigma=asked.get("sigma_release"),
     )
     paper = published(asked["analysis"])
     return plan if paper is None else paper.plan(plan)

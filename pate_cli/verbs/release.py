@@ -43,10 +43,9 @@ from pate_cli.files.document import now
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.promise import budget_of, kind_of, plan_of
 
-Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
-"""An input of `release`: a ledger, a report or a record, or the name of such a file."""
-
 Held: TypeAlias = Ledger | Report | SpendRecord
+Given: TypeAlias = Held | str | PathLike[str]
+"""An input of `release`: a ledger, a report or a record, or the name of such a file."""
 
 _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
@@ -248,6 +247,9 @@ def _record_of(
 
     The result is the record that the user named, or else a record among the inputs, or else the
     record of the runs in the ledgers. With `record` False there is no record.
+
+    Raises:
+        LedgerError: a ledger was written with a record, and this record was not found.
     """
     record, keys = asked["record"], list[str]()
     if record is False:
@@ -270,24 +272,18 @@ def _record_of(
         together=True,
         accept_lost=asked["accept_lost_record"],
     )
-    if place.file is not None and not (seeded or asked["accept_lost_record"]):
-        _refuse_apart([held for held, _ in inputs if isinstance(held, Ledger)], place.record)
-    return place
-
-
-def _refuse_apart(ledgers: Sequence[Ledger], record: SpendRecord) -> None:
-    """Raise LedgerError if the runs of a ledger have a record, but not the record that was found.
-
-    The missing record may contain draws of a sanitized ε from this ledger.
-    """
-    known = {name for run in record.runs for name in run.names}
-    for held in ledgers:
-        if held.records and not known.issuperset(done.id for done in held.rounds):
+    if place.file is None or seeded or asked["accept_lost_record"]:
+        return place
+    # The runs of a ledger may have another record, with draws of a sanitized ε from this ledger.
+    written = {name for run in place.record.runs for name in run.names}
+    for held in (held for held, _ in inputs if isinstance(held, Ledger)):
+        if held.records and not written.issuperset(done.id for done in held.rounds):
             raise LedgerError(
                 f"the runs of a ledger are in the record {public_name(held.records[0])}, which is "
                 "not there; bring this record, and give it as `record`. To begin a new record, as "
                 "if nothing had been drawn from the ledger, give `accept_lost_record`"
             )
+    return place
 
 
 def _of_rounds(

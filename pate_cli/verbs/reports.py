@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -297,21 +298,14 @@ def verified(asked: Mapping[str, Any]) -> Verification:
     try:
         found = report_in(asked["report"])
     except ReportError as error:
-        if _is_report(labels):
-            error.add_note("to exchange the two, give the report first, and then the labels")
+        with contextlib.suppress(PateError):
+            if isinstance(labels, str | PathLike) and read_report(labels):
+                error.add_note("to exchange the two, give the report first, and then the labels")
         raise
     known = _record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
     checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
     return Verification(found.epsilon, found.delta, tuple(checks))
-
-
-def _is_report(file: Any) -> bool:
-    """Return whether a file, given by its name, is a report."""
-    try:
-        return isinstance(file, str | PathLike) and bool(read_report(file))
-    except PateError:
-        return False
 
 
 def explained(asked: Mapping[str, Any]) -> Explanation:

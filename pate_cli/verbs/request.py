@@ -140,9 +140,10 @@ class Request:
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
+        left_open = choice.left_open if isinstance(choice, MechanismChoice) else ()
         if self.file.facts.voting is not None:
-            if isinstance(choice, MechanismChoice) and choice.left_open:
-                names = " and ".join(f"`{name}`" for name in choice.left_open)
+            if left_open:
+                names = " and ".join(f"`{name}`" for name in left_open)
                 raise UsageError(
                     "with `votes_per_teacher` and a target, pate cannot choose all settings; "
                     f"give {names}"
@@ -219,7 +220,10 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
         file.refuse_unmatched()
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
-        file = _with_prior(file, asked, queries)
+        if asked["prior"] is not None:
+            weight = PRIOR_SHARE if asked["prior_weight"] is None else asked["prior_weight"]
+            votes = prior_votes(weight, file.teachers)
+            file = with_votes_of_prior(file, asked["prior"], votes).guessed(queries)
         if isinstance(choice, MechanismChoice):
             choice = replace(choice, prior_weight=_weight(file))
         else:
@@ -280,15 +284,6 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 def parameters_in(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords in `asked` that are parameters of mechanisms and are not None."""
     return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
-
-
-def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """Return the vote file; if the caller gave a prior, its guesses are added to the votes."""
-    prior, weight = asked["prior"], asked["prior_weight"]
-    if prior is None:
-        return file
-    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
-    return with_votes_of_prior(file, prior, votes).guessed(queries)
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:

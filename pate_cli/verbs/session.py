@@ -1,4 +1,7 @@
-"""A session answers queries one by one; the record has the cost before the answer is returned."""
+"""A session answers queries one by one; the record has the cost before the answer is returned.
+
+`answers_to` reads the queries of a session as lines of JSON, and writes the answers as such lines.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import threading
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn, Self, TypeAlias
+from typing import IO, Any, Final, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -38,20 +41,20 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings, Training
 from pate_cli.disclosure.stopping import stop_rule
-from pate_cli.files.document import encoded, now
+from pate_cli.files.document import Refusal, encoded, now, parsed
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.labelling import DrawLabels, Drawn
 from pate_cli.verbs import signatures
-from pate_cli.verbs.door import brief, opened_by
+from pate_cli.verbs.keywords import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.checks import MOST_TEACHERS
 from pate_cli.votes.facts import Facts, Group, PriorFacts, Voting
 from pate_cli.votes.join import names_of, teacher_groups
-from pate_cli.votes.names import ClassNames, Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 Id: TypeAlias = str | int | None
@@ -68,6 +71,8 @@ _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _ID: Final = re.compile(r"[^\0\ud800-\udfff]{1,1000}", re.DOTALL)
 _NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 _AT_ONCE: Final = 1 << 12
+_LONGEST: Final = 1 << 24  # bytes of a line
+_FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 
 
 @dataclass(frozen=True)
@@ -361,8 +366,7 @@ class Session:
                 raise _EnteredError
 
         if file is None or known() is None:
-            asks = {"asks": most, "few": settings.few}
-            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, **asks)
+            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, asks=most, few=settings.few)
             settings = replace(settings, rule=rule)
             refuse_dear(settings, asked["max_epsilon"])
             new = run_of(settings, self._key, now(), session=digest)
@@ -508,19 +512,18 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
         teachers = int(groups.total)
     if teachers > MOST_TEACHERS:
         raise ParameterError(f"`teachers` must be at most {MOST_TEACHERS}")
-    given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
-    if mechanism_class(mechanism).listed:
-        names = names_of(given, normalise, aliases)
-        known = None if names is None else names.names
-        classes = _count("classes", asked["classes"], known, "label_names")
-        return BallotReader(teachers, classes, names, groups)
-    for name in ("classes", "label_names", "aliases"):
+    listed, classes = mechanism_class(mechanism).listed, asked["classes"]
+    for name in () if listed else ("classes", "label_names", "aliases"):
         if asked[name] is not None:
             raise UsageError(
                 f"{mechanism} answers with texts from the votes and has no list of classes; leave "
                 f"out `{name}`"
             )
-    return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
+    names = names_of(asked["label_names"], asked["normalise"], asked["aliases"], not listed)
+    if listed:
+        known = None if names is None else names.names
+        classes = _count("classes", classes, known, "label_names")
+    return BallotReader(teachers, classes, names, groups)
 
 
 def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
@@ -548,11 +551,10 @@ def _mechanism(
     ballots: BallotReader, groups: Sequence[Group], asked: Mapping[str, Any]
 ) -> Mechanism:
     """Return the mechanism for the teachers and the `prior_weight` of a session."""
-    weight = asked["prior_weight"]
-    weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
-    choice = among_groups(chosen(asked["mechanism"], asked), groups)
-    epsilon, most = asked["target_epsilon"], asked["max_queries"]
-    return _built(replace(choice, prior_weight=weight), ballots, epsilon, most, asked["delta"])
+    weight, given = asked["prior_weight"], chosen(asked["mechanism"], asked)
+    votes = 0 if weight is None else prior_votes(weight, ballots.teachers)
+    choice = replace(among_groups(given, groups), prior_weight=votes)
+    return _built(choice, ballots, asked["target_epsilon"], asked["max_queries"], asked["delta"])
 
 
 def _built(
@@ -576,3 +578,105 @@ def _built(
         queries = stop_rule(closed, epsilon=epsilon, delta=half).asks
     shape = {"teachers": ballots.teachers, "classes": classes or MOST_CLASSES}
     return choice.build(**shape, queries=queries or 1, delta=delta)
+
+
+# --- queries as lines of JSON --------------------------------------------------------------------
+
+_Query: TypeAlias = tuple[int, Any, Ask | VoteError]
+"""The number of a line, the id of its query, and its query, or an error if it has no query."""
+
+
+def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> Iterator[str]:
+    """Yield one line of JSON per query; queries that arrive together are answered together.
+
+        for lines in answers_to(session, sys.stdin.buffer): sys.stdout.write(lines)
+
+    Args:
+        session: the session that answers the queries.
+        source: a binary stream with one query per line.
+        strict: whether to end at the first line that is not a query. If False, a line that is
+            not a query gets an error as its answer, and the session goes on.
+
+    Raises:
+        BudgetSpent: the session has ended; it answered as many queries as it could.
+        VoteError, UsageError: a line is not a query, and `strict` is True.
+        OutputError: the cost of an answer cannot be written to disk.
+    """
+    for lines in _lines(source):
+        queries = [_query(number, line) for number, line in lines if line.strip()]
+        if queries:
+            yield from _answered(session, queries, strict=strict)
+
+
+def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> Iterator[str]:
+    """Yield answers in order; a line that is not a query gets an error, and costs nothing."""
+    try:
+        labels = session.answered([_ask(query) for _, _, query in waiting])
+    except (VoteError, UsageError) as error:
+        if (half := len(waiting) // 2) > 0:  # Halves are tried alone, to find the wrong line.
+            yield from _answered(session, waiting[:half], strict=strict)
+            yield from _answered(session, waiting[half:], strict=strict)
+            return
+        number, name, _ = waiting[0]
+        error = type(error)(f"line {number}: {error}")
+        if strict:
+            raise error from None
+        yield _line(name, error=str(error))
+        return
+    remaining = session.remaining
+    told = zip(waiting, labels, strict=False)
+    yield "".join(_line(name, label=label, remaining=remaining) for (_, name, _), label in told)
+    if len(labels) < len(waiting):
+        raise BudgetSpent(session.why_spent)
+
+
+def _ask(query: Ask | VoteError) -> Ask:
+    """Return the query of a line; raise the error of a line that is not a query."""
+    if isinstance(query, VoteError):
+        raise query
+    return query
+
+
+def _line(name: Any, **said: Any) -> str:
+    """Return an answer as a line, with the id of its query if the id is a text or a number."""
+    named = {"id": name} if isinstance(name, str | int) else {}
+    return json.dumps(named | said) + "\n"
+
+
+def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield lists of lines with their numbers from 1; a list has lines that arrived together."""
+    number, begun, size = 0, [b""], 0  # Pieces of the line that has not ended yet, and their bytes.
+    read = getattr(source, "read1", source.read)
+    while chunk := read(1 << 16):
+        end, *more = chunk.split(b"\n")
+        begun.append(end)
+        size += len(end)
+        if more:
+            whole = [b"".join(begun), *more[:-1]]
+            yield list(enumerate(whole, number + 1))
+            number, begun, size = number + len(whole), [more[-1]], len(more[-1])
+        if size > _LONGEST:
+            raise VoteError(
+                f"line {number + 1} is longer than {_LONGEST >> 20} MB; write one query per line"
+            )
+    rest = b"".join(begun)
+    if rest.strip():
+        yield [(number + 1, rest)]
+
+
+def _query(number: int, line: bytes) -> _Query:
+    """Return the number of a line, the id of its query, and its query or an error."""
+    damaged, name = Refusal(VoteError, "not a query: "), None
+    try:
+        said = parsed(line, damaged, most=_LONGEST)
+        if not isinstance(said, dict):
+            raise damaged.of("a line must be a JSON object")
+        name = said.get("id")
+        if not _FIELDS.issuperset(said):
+            raise damaged.of(f"the only fields of a query are {', '.join(sorted(_FIELDS))}")
+        if ("counts" in said) == ("votes" in said):
+            raise damaged.of("a query has either counts or votes")
+    except VoteError as error:
+        return number, name, error
+    votes: Any = said.get("counts", said.get("votes"))
+    return number, name, Ask(votes, said.get("prior"), name, by_teacher="votes" in said)

@@ -1,9 +1,9 @@
 """The signatures and docstrings of the public functions, which are called verbs here.
 
-A verb first checks its arguments (the code for this is in `door.py`), and then calls the function
-that does the work. The decorator `verb` names the function that does the work, which is imported
-only when the verb is called, because help and completion only need signatures. help.ini says what
-the parameters of all verbs mean.
+A verb first checks its arguments (the code for this is in `keywords.py`), and then calls the
+function that does the work. The decorator `verb` names the function that does the work, which is
+imported only when the verb is called, because help and completion only need signatures. help.ini
+says what the parameters of all verbs mean.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.verbs.door import like, verb
-from pate_cli.verbs.keywords import Count, Delta, Epsilon, File, Guesses, Order, Share, Votes
+from pate_cli.verbs.keywords import (
+    Count,
+    Delta,
+    Epsilon,
+    File,
+    Guesses,
+    Order,
+    Share,
+    Votes,
+    like,
+    verb,
+)
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
@@ -148,7 +158,7 @@ def quote(**asked: Any) -> Quote:
     """
 
 
-@verb("measure.measured_cost")
+@verb("planning.measured_cost")
 def cost(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -200,7 +210,7 @@ def cost(
     """
 
 
-@like(cost, "measure.compared")
+@like(cost, "planning.compared")
 def compare(**asked: Any) -> Compared:
     """Compare the costs of all mechanisms at the same expected number of answers. SECRET.
 
@@ -217,7 +227,7 @@ def compare(**asked: Any) -> Compared:
     """
 
 
-@verb("measure.sensitivity")
+@verb("planning.sensitivity")
 def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -267,7 +277,7 @@ def smooth_sensitivity(
     """
 
 
-@verb("settings.planned")
+@verb("planning.planned")
 def plan(
     *,
     classes: int | None = None,
@@ -308,7 +318,7 @@ def plan(
     """
 
 
-@verb("settings.tuned")
+@verb("planning.tuned")
 def tune(
     votes: Votes | None = None,
     *,

@@ -83,7 +83,7 @@ def test_a_part_of_a_folder_and_guesses_that_change(tmp_path, votes, counts, tol
     for number, rows in enumerate(np.array_split(counts, 3)):
         (tmp_path / "d" / f"{number}.parquet").write_bytes(content(rows, "parquet"))
     path = tmp_path / "d" / "2.parquet"
-    changing(path, "replaced", fold._Range, "__call__", time=1)
+    changing(path, "replaced", fold, "_work_on", time=1)
     told(path, "aggregate", tmp_path / "d", *OUTPUTS, *NOISE)
 
 
@@ -92,7 +92,7 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
     monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / "v.npy"
     path.write_bytes(content(counts, "npy"))
-    changing(path, "shrunk", fold._Range, "__call__")
+    changing(path, "shrunk", fold, "_work_on")
     told(path, command, path, *NOISE[:-2])
 
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pate_cli as pate_library
-from pate_cli.cli import app, command, terminal
+from pate_cli.cli import app, terminal
 from pate_cli.core import errors
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import some
@@ -104,7 +104,7 @@ def takes_text(keyword):
     return keyword.kinds and not (keyword.flag or keyword.choices or number)
 
 
-KEYWORDS = {name: command.build(name).keywords for name in command.COMMANDS}
+KEYWORDS = {name: app.build(name).keywords for name in app.COMMANDS}
 PLACES = [
     Place(command, name, None if keyword.argument else keyword.option)
     for command, keywords in KEYWORDS.items()

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pate_cli.cli.command import COMMANDS
+from pate_cli.cli.app import COMMANDS
 from pate_cli.votes import formats
 from slices import some
 

@@ -26,8 +26,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.verbs.session import Session
-from pate_cli.verbs.session_lines import answers_to
+from pate_cli.verbs.session import Session, answers_to
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,

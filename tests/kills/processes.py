@@ -34,7 +34,7 @@ def killed_again_and_again(folder: Path, kills: int, seed: int) -> int:
     What is asked follows from the seed; the moment, to the microsecond, from the machine.
     """
     chance = random.Random(seed)  # noqa: S311 - of a test
-    for name in ("cli.session", "verbs.session_lines"):
+    for name in ("cli.session", "verbs.session"):
         importlib.import_module(f"pate_cli.{name}")  # once, and not in every child
     answered = 0
     for first in range(0, kills, 25):

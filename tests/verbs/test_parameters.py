@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.cli.command import COMMANDS, build
+from pate_cli.cli.app import COMMANDS, build
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism

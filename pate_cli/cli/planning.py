@@ -1,4 +1,4 @@
-"""Commands that find settings: `pate plan` before there are votes, `pate tune` on votes."""
+"""Commands that find settings and costs: `plan` without votes, the others on votes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import Any, Final
 import typer
 
 from pate_cli.cli import terminal
-from pate_cli.cli.command import command
-from pate_cli.cli.view import View, drawn, promised
+from pate_cli.cli.app import command
+from pate_cli.cli.view import View, drawn, opened, promised
 from pate_cli.core.errors import UsageError
+from pate_cli.core.words import LabelFormat
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.keywords import FileName
+from pate_cli.verbs.keywords import FileName, Order
+
+_WARNING: Final = (
+    "NOT RELEASABLE: these settings were chosen on the private votes, so the settings and "
+    "every run with them reveal something about the votes; pate plan finds settings without "
+    "votes"
+)
 
 
 @command(verbs.plan)
@@ -42,13 +49,6 @@ def plan(
     view.show(found)
 
 
-_WARNING: Final = (
-    "NOT RELEASABLE: these settings were chosen on the private votes, so the settings and "
-    "every run with them reveal something about the votes; pate plan finds settings without "
-    "votes"
-)
-
-
 @command(verbs.tune)
 def tune(asked: dict[str, Any], view: View) -> None:
     """Find threshold, noise and number of queries for a goal. NOT releasable if VOTES are private.
@@ -75,3 +75,61 @@ def tune(asked: dict[str, Any], view: View) -> None:
     if not found.complete:
         terminal.say("interrupted: this is the best of an incomplete search")
         raise typer.Exit(*codes)
+
+
+@command(verbs.cost)
+def cost(
+    asked: dict[str, Any],
+    view: View,
+    *,
+    order: Order | None = None,
+    per_query: FileName | None = None,
+    compare: bool = False,
+    plot: FileName | None = None,
+    force: bool = False,
+) -> None:
+    """Show the privacy cost of labels of these votes, by step, order and query. NOT releasable.
+
+    For a cost that may be published, use pate aggregate --dry-run, which prints the worst case.
+
+      pate cost votes.parquet --max-queries 300
+      pate cost votes.parquet --compare
+    """
+    from pate_cli.files.results import columns_in
+
+    if order is not None:
+        asked["orders"] = [order]
+    with terminal.outputs(force=force) as out:
+        promised(out, plot)
+        if per_query is not None:
+            like = columns_in(LabelFormat.from_path(per_query), "query_id", "plurality")
+            out.reserve(per_query, mode=0o600, replaces=like)
+        with opened(asked, view):
+            if compare:
+                view.show(verbs.compare(**asked))
+                return
+            found = verbs.cost(**asked)
+        if per_query is not None:
+            with out.open(per_query) as draft:
+                found.write(draft, per_query)
+        drawn(out, plot, found.plot)
+    view.show(found)
+
+
+@command(verbs.smooth_sensitivity)
+def smooth_sensitivity(
+    asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
+) -> None:
+    """Show how much one record could change the cost of these votes. NOT releasable.
+
+    With --analysis paper the command also checks conditions C5 and C6 of the 2018 paper, without
+    which the paper's smooth sensitivity is not valid. If C5 or C6 fails, the exit code is 4.
+
+      pate smooth-sensitivity votes.parquet --max-queries 300
+    """
+    with terminal.outputs(force=force) as out:
+        promised(out, plot)
+        with opened(asked, view):
+            found = verbs.smooth_sensitivity(**asked)
+        drawn(out, plot, found.plot)
+    view.show(found)

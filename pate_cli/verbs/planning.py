@@ -1,4 +1,8 @@
-"""Find settings of runs: `planned` needs no votes, `tuned` uses real or made-up votes."""
+"""The verbs about settings and costs before a run: plan, tune, cost, compare, smooth_sensitivity.
+
+`plan` needs no votes. The results of the other verbs depend on the votes, and are secret unless the
+votes are public or made up.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +14,50 @@ from typing import Any
 
 import numpy as np
 
+from pate_cli.accounting.few_votes import Few
 from pate_cli.core.arrays import stacked
+from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, ReleaseKind
+from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, OrderChoice, ReleaseKind
 from pate_cli.disclosure.settings import Training
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.files.addresses import public_name
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import CLASSES, RULED, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount, in_votes
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning import plan as planning
+from pate_cli.planning.cost import (
+    TIGHT,
+    Compared,
+    VoteCost,
+    compare_at,
+    measure_cost,
+    measure_target,
+)
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.plan import Plan, Question, VoterPlan, plan_voters
+from pate_cli.planning.sanitized import Sensitivity, price_votes
 from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.keywords import Votes, dashed
-from pate_cli.verbs.request import PARAMETERS, parameters_in, reading, requested
+from pate_cli.verbs.keywords import dashed
+from pate_cli.verbs.promise import plan_of, stated_target
+from pate_cli.verbs.request import (
+    PARAMETERS,
+    Request,
+    parameters_in,
+    published,
+    reading,
+    requested,
+)
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
+
+# `cost` computes pass probabilities on up to this multiple of the rows of the run.
+_LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
+_KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
 def planned(asked: Mapping[str, Any]) -> Plan | VoterPlan:
@@ -95,21 +124,15 @@ def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | 
     return math.floor(found * 1000.0) / 1000.0
 
 
-_MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
-_KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
-
-
 def tuned(asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` has the parameters of `signatures.tune`."""
     votes, release = asked["votes"], asked["release"]
-    _check(votes, asked)
+    _refuse_missing_votes(asked)
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
-    if mechanism not in _MECHANISMS:
-        raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     if mechanism is not None:
-        MechanismChoice(
-            mechanism, parameters_in(asked)
-        )  # It refuses parameters of other mechanisms.
+        if mechanism not in RULED:
+            raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
+        MechanismChoice(mechanism, parameters_in(asked))  # This refuses parameters of others.
     kinds = _KINDS if release is None else (ReleaseKind(release),)
     model, basis = _made_up(asked) if votes is None else _model(asked)
     if model.few is not None:
@@ -150,26 +173,24 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     )
 
 
-def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
-    """Raise UsageError if the caller gives neither votes nor `synthetic`.
-
-    Without votes, a keyword that only makes sense for votes also raises UsageError.
-    """
-    if votes is None and asked["synthetic"] is None:
+def _refuse_missing_votes(asked: Mapping[str, Any]) -> None:
+    """Raise UsageError if there are no votes, and a keyword needs them or made-up votes."""
+    if asked["votes"] is not None:
+        return
+    if asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; if you have no votes yet, use pate plan, which finds "
             "settings without votes"
         )
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
-        if votes is None and asked[name] not in (None, False):
+        if asked[name] not in (None, False):
             raise UsageError(f"`{name}` needs VOTES; leave it out if you give `synthetic`")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """Return the made-up votes that `synthetic` describes, and the numbers in `synthetic`."""
     counts, guesses, recipe = from_recipe(asked["synthetic"])
-    shared = asked["teachers_per_record"]
-    teachers = int(recipe["teachers"])
+    teachers, shared = int(recipe["teachers"]), asked["teachers_per_record"]
     model = VoteModel(counts, teachers, teachers_per_record=shared, guesses=guesses)
     return model, {"votes": "synthetic", **recipe}
 
@@ -204,8 +225,9 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
     given = in_votes(parameters_in(asked), teachers)
     if asked["prior_weight"] is not None:
-        weight = Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
-        given["prior_weight"] = round(weight)
+        given["prior_weight"] = round(
+            Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
+        )
     return given
 
 
@@ -216,3 +238,98 @@ def _words(told: Mapping[str, Any]) -> Iterator[str]:
         if value is not True:
             plain = isinstance(value, str | PathLike | int)
             yield public_name(str(value)) if plain else name.upper()
+
+
+def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
+    """Return what the labels from these votes would cost, computed from the votes. SECRET.
+
+    `asked` maps each parameter of `signatures.cost` to its value.
+    """
+    plan = stated_target(asked)
+    with requested(asked) as request:
+        if plan is not None:
+            request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
+        unmatched = request.file.unmatched(request.queries)
+        return _measured(
+            request,
+            asked,
+            max_answers=request.max_answers,
+            target=None if plan is None else _on_target(request, plan),
+            unmatched=unmatched if unmatched.cast else None,
+        )
+
+
+def compared(asked: Mapping[str, Any]) -> Compared:
+    """Return the costs of all mechanisms at the same expected number of answers. SECRET.
+
+    `asked` maps each parameter of `signatures.cost` to its value.
+    """
+    with requested(asked) as request:
+        choice, few = request.choice, request.few()
+        if not isinstance(choice, MechanismChoice):
+            raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
+        matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
+        rows = [
+            _compared(request.under(other), other, matched, few)
+            for name in CLASSES
+            if (other := choice.among(name)).takes(request.file.classes)
+            and (few is None or mechanism_class(name).takes_few_votes)
+        ]
+        return Compared(tuple(rows), matched, request.delta)
+
+
+def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
+    """Return how far one training record could change the RDP cost of the labels. SECRET.
+
+    `asked` maps each parameter of `signatures.smooth_sensitivity` to its value.
+    """
+    with requested(asked) as request:
+        scored, queries = request.scored, request.queries
+        few, paper = request.few(asked["analysis"]), published(asked["analysis"])
+        plan = plan_of(ReleaseKind.UPPER, [(scored, queries)], asked)
+        if paper is not None:
+            return paper.sensitivity(request.rows, scored, plan, queries=queries)
+        price, within = price_votes(request.rows, scored, order=plan.order, beta=plan.beta, few=few)
+        return Sensitivity(price, plan, scored.parameters(), queries, within)
+
+
+def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
+    """Return the cost of the labels of a run, with the analysis and the RDP orders in `asked`."""
+    analysis, orders = published(asked["analysis"]) or TIGHT, asked["orders"]
+    named = isinstance(orders, str)
+    return measure_cost(
+        request.rows,
+        request.scored,
+        orders=analysis.orders(OrderChoice(orders)) if named else check_orders(orders),
+        delta=request.delta,
+        analysis=analysis,
+        few=request.few(asked["analysis"]),
+        **told,
+    )
+
+
+def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
+    """Return the pass probability of a run, and targets and row counts with which runs may pass."""
+    scored = request.scored
+    bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
+    further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
+    rows = min(further * request.queries, request.file.queries)
+    return measure_target(
+        replace(request, queries=rows).rows,
+        scored,
+        replace(plan, bound=bound),
+        queries=request.queries,
+        max_answers=request.max_answers,
+        few=request.few(),
+    )
+
+
+def _compared(
+    request: Request, choice: MechanismChoice, answers: float, few: Few
+) -> dict[str, Any]:
+    """Return the cost of one mechanism if the expected number of answers is `answers`."""
+
+    def build(refusals: int) -> Mechanism:
+        return request.under(choice.affording(refusals)).mechanism
+
+    return compare_at(request.rows, build, answers=answers, delta=request.delta, few=few)

@@ -15,8 +15,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.settings import Training
 from pate_cli.files.addresses import public_name
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.amounts import Amount, in_votes
+from pate_cli.mechanisms import Amount, MechanismChoice, in_votes
 from pate_cli.planning import plan as planning
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.plan import Plan, Question

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import MechanismName
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.amounts import Amount
+from pate_cli.mechanisms import Amount, MechanismChoice
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from divergences import hockey_stick
 from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
-from pate_cli.accounting.stability import distance_to_instability
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import COARSE_CELL, RunKey
 from pate_cli.mechanisms import sparse_vector
 from pate_cli.mechanisms.sparse_vector import SparseVector
+from pate_cli.mechanisms.stability import distance_to_instability
 from slices import some
 
 

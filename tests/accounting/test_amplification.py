@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from divergences import hockey_stick, worst_pair
-from pate_cli.accounting.amplification import record_epsilon, release_epsilon
+from pate_cli.accounting.conversion import record_epsilon, release_epsilon
 from pate_cli.core.errors import ParameterError
 from slices import tries
 

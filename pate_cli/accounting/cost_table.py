@@ -269,14 +269,14 @@ class CostTable(ABC):
         return cells
 
     @property
-    @abstractmethod
     def lattice_rows(self) -> int:
-        """The number of rows of the lattice."""
+        """The number of rows of the lattice; 1 if the cost depends on the column alone."""
+        return 1
 
     @property
-    @abstractmethod
     def rows_per_block(self) -> int:
         """The number of rows in each block of cells; sensitivities are maxima over blocks."""
+        return 1
 
     @abstractmethod
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
@@ -390,16 +390,6 @@ class ScoreTable(CostTable):
     grid: ScoreGrid
     bound: Callable[[Floats], Floats]
     cap: Callable[[], float] = lambda: math.inf
-
-    @property
-    def lattice_rows(self) -> int:
-        """The lattice has one row, because the cost depends on the column alone."""
-        return 1
-
-    @property
-    def rows_per_block(self) -> int:
-        """Each block has one row, because the lattice has one row."""
-        return 1
 
     @cached_property
     def values(self) -> Floats:

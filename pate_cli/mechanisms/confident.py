@@ -424,13 +424,12 @@ class ConfidentGNMax(ScoredMechanism):
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """Raise ParameterError if `state_costs` might need too much memory."""
-        self.argmax.check_states(rows, order=order, furthest=furthest)
-        if self.slow_states:
+        if not self.slow_states:
+            self.argmax.check_states(rows, order=order, furthest=furthest)
+        else:
             from pate_cli.accounting.gaussian.tied import check_tied_size
 
-            check_tied_size(
-                teachers=self.most_votes, classes=self.classes, sigma=self.sigma2, order=order
-            )
+            check_tied_size(self.argmax.states_size(rows, order, furthest))
 
     @property
     def slow_states(self) -> bool:
@@ -446,7 +445,7 @@ class ConfidentGNMax(ScoredMechanism):
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
 
-        return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
+        return tied_seconds(self.argmax.states_size(rows, order, furthest))
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the worst-case RDP costs of the test, of an answer, and of a whole query."""

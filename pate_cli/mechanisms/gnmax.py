@@ -11,11 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.composition import Gaussian
-from pate_cli.accounting.gaussian.conditional import (
-    check_conditional_size,
-    conditional_rdp,
-    conditional_seconds,
-)
+from pate_cli.accounting.gaussian.conditional import ConditionalSize, conditional_rdp
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
     argmax_score_range,
@@ -167,7 +163,7 @@ class GNMax(OneScoreMechanism):
         computed. With `lone` a neighbour only adds or removes a vote.
         """
         sigma = self._lone_sigma if lone else self._sigma
-        worst = None if quick else self.query_costs(orders, lone=lone).answer
+        worst = None if quick else self.worst_answer(orders, lone=lone)
         if self.classes == 2:
             return two_class_rdp(scores, sigma=sigma, orders=orders, peaks=worst)
         found = two_tail_rdp(scores, sigma=sigma, orders=orders, rough=quick)
@@ -217,7 +213,7 @@ class GNMax(OneScoreMechanism):
         if self.classes == 2:
             check_two_class_size(self.most_votes)
         else:
-            check_conditional_size(**self.states_shape(rows, order, furthest))
+            self.states_size(rows, order, furthest).check()
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """Estimate the seconds that `state_costs` takes.
@@ -226,22 +222,24 @@ class GNMax(OneScoreMechanism):
         """
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
-        return conditional_seconds(**self.states_shape(rows, order, furthest))
+        return self.states_size(rows, order, furthest).seconds()
 
-    def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
+    def states_size(self, rows: int, order: float, furthest: int) -> ConditionalSize:
         """Return the public numbers that determine the time and memory of `state_costs`."""
-        shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
-        return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
+        return ConditionalSize(rows, self.classes, self.most_votes, self.sigma2, order, furthest)
 
     def loss_chance(self, counts: Histograms) -> Floats:
         """Return Pr[the answer is not the plurality] of each query, which is Φ(z), [queries]."""
         return np.asarray(ndtr(self.scores(counts)), dtype=np.float64)
 
-    def worst_answers(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats, *, lone: bool = False) -> Floats:
         """Return w2(λ), the worst-case RDP cost of an answer over all votes, [orders], nats.
 
-        k votes that move together cost as much as one vote at noise σ2/k.
+        k votes that move together cost as much as one vote at noise σ2/k. If a vote is only added
+        or removed, only two outcomes matter: the class of this vote wins, or another class wins.
         """
+        if lone:
+            return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
         together = self.votes_together
         return worst_argmax_rdp(
             sigma=self._sigma if together else self.sigma2,
@@ -258,14 +256,6 @@ class GNMax(OneScoreMechanism):
         changes the gap between the counts by half as much as a vote that is moved.
         """
         return self.sigma2 * (2.0 if self.classes == 2 else math.sqrt(2.0))
-
-    def lone_answers(self, orders: Floats) -> Floats:
-        """Return the worst-case cost of an answer if a vote is added or removed, [orders], nats.
-
-        Only two outcomes matter: the class of the added or removed vote wins, or another class
-        wins.
-        """
-        return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """Return the steps that a textbook would compose: k2 histograms, L2 sensitivity k√2."""

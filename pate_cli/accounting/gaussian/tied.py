@@ -41,7 +41,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +54,11 @@ from pate_cli.accounting.gaussian.best_of_others import (
     Touched,
     lone_vote,
     moved_vote,
-    overflows,
     rounded_up,
 )
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
-    check_conditional_size,
-    conditional_seconds,
+    ConditionalSize,
     every_touch,
     row_parts,
     with_errors,
@@ -612,19 +609,16 @@ def tied_rdp(
         λ/σ2²). If λ(λ−1)/σ2² > 500, the result is λ/(2σ1²) + min(argmax_cap, λ/σ2²).
 
     Raises:
-        ParameterError: the computation might need too much memory (`check_conditional_size`,
-            `check_tied_size`).
+        ParameterError: the computation might need too much memory (`check_tied_size`).
     """
     rows, classes = counts.shape
     argmax_cap = min(argmax_cap, order / sigma**2)
     cap = order / (2.0 * sigma_threshold**2) + argmax_cap
-    if rows == 0 or overflows(sigma=sigma, order=order):
+    size = ConditionalSize(rows, classes, teachers, sigma, order, int(distances[-1]))
+    if rows == 0 or size.overflows:
         return np.full((distances.size, rows), cap)
-    every = int(distances[-1]) + 1
-    shape: dict[str, Any] = {"teachers": teachers, "classes": classes, "sigma": sigma}
-    check_conditional_size(**shape, rows=rows, order=order, furthest=every - 1)
-    check_tied_size(**shape, order=order)
-    lattice = Lattice.of(**shape, order=order)
+    check_tied_size(size)
+    every, lattice = size.furthest + 1, size.lattice
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
     query = _TiedQuery(
         lattice=lattice,
@@ -665,21 +659,19 @@ def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
     return touched.take(np.flatnonzero((bound > found[touched.rows]).any(axis=1)))
 
 
-def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
+def check_tied_size(size: ConditionalSize) -> None:
     """Raise ParameterError if `tied_rdp` might need too much memory for some histograms.
 
     Raises:
-        ParameterError: the table of t_0 (`moved_vote`) would be so large that memory may not have
-            room for a few copies of it.
+        ParameterError: `ConditionalSize.check` raises it; or the table of t_0 (`moved_vote`) would
+            be so large that memory may not have room for a few copies of it.
     """
-    if overflows(sigma=sigma, order=order):
-        return
-    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    table = (2 * lattice.gap + 1) * lattice.places
-    if table > _MOST_PLACES:
+    size.check()
+    if not size.overflows and size.lattice.table > _MOST_PLACES:
         raise ParameterError(
-            f"`bound` conditional needs a table of {table} numbers for {teachers} teachers and "
-            f"sigma {sigma:g}, and at most {_MOST_PLACES} are allowed; use `bound` two-tail"
+            f"`bound` conditional needs a table of {size.lattice.table} numbers for "
+            f"{size.teachers} teachers and sigma {size.sigma:g}, and at most {_MOST_PLACES} are "
+            "allowed; use `bound` two-tail"
         )
 
 
@@ -687,25 +679,13 @@ def _cases_at_once(lattice: Lattice) -> int:
     return max(1, _NUMBERS_AT_ONCE // lattice.laws)
 
 
-def tied_seconds(
-    *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
-) -> float:
-    """Estimate how long `tied_rdp` takes (seconds); the arguments are those of `tied_rdp`."""
-    if overflows(sigma=sigma, order=order):
+def tied_seconds(size: ConditionalSize) -> float:
+    """Estimate how long `tied_rdp` takes (seconds)."""
+    if size.overflows:
         return 0.0
-    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    table = (2 * lattice.gap + 1) * lattice.places * lattice.cells
-    sides = rows * (2 + min(classes * (classes - 1) // 2 - 1, _PAIRS_LEFT))
+    lattice, pairs = size.lattice, size.classes * (size.classes - 1) // 2
+    sides = size.rows * (2 + min(pairs - 1, _PAIRS_LEFT))
     passes = 3 + sides // _cases_at_once(lattice)
-    return (
-        conditional_seconds(
-            rows=rows,
-            classes=classes,
-            teachers=teachers,
-            sigma=sigma,
-            order=order,
-            furthest=furthest,
-        )
-        + (furthest + 1) ** 2 * (passes * table * _SPREAD_SECONDS)
-        + (furthest + 1) ** 2 * (sides * lattice.laws * _LAW_SECONDS)
-    )
+    spread = passes * (lattice.table * lattice.cells) * _SPREAD_SECONDS
+    laws = sides * lattice.laws * _LAW_SECONDS
+    return size.seconds() + (size.furthest + 1) ** 2 * spread + (size.furthest + 1) ** 2 * laws

@@ -10,7 +10,7 @@ from divergences import renyi
 from graphs import Graph
 from laws import best_of_law, gaussian_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian.best_of_others import Lattice, lone_vote, moved_vote
-from pate_cli.accounting.gaussian.conditional import Balls, check_conditional_size, conditional_rdp
+from pate_cli.accounting.gaussian.conditional import Balls, ConditionalSize, conditional_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
 from slices import some
@@ -143,11 +143,11 @@ def test_a_vote_that_appears_or_goes_missing_is_in_the_maximum():
 
 def test_memory_is_decided_by_public_numbers():
     shape = {"rows": 1000, "classes": 10, "order": 15.0, "furthest": 63}
-    check_conditional_size(teachers=250, sigma=40.0, **shape)
+    ConditionalSize(teachers=250, sigma=40.0, **shape).check()
     with pytest.raises(ParameterError, match="two-tail"):
-        check_conditional_size(teachers=2000, sigma=100.0, **shape)
+        ConditionalSize(teachers=2000, sigma=100.0, **shape).check()
     # No table is made where the cap stands.
-    check_conditional_size(teachers=2000, sigma=0.1, **shape)
+    ConditionalSize(teachers=2000, sigma=0.1, **shape).check()
     with pytest.raises(ParameterError, match=r"30 GiB .* 5000 teachers, 3 classes and sigma 800"):
         cost([[3, 2, 1]], teachers=5000, sigma=800.0, order=3.0)
 

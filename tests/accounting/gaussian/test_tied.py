@@ -10,6 +10,7 @@ from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
 from laws import best_of_law, checked_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian import tied
+from pate_cli.accounting.gaussian.conditional import ConditionalSize
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
@@ -288,4 +289,4 @@ def test_tables_too_large_for_memory_are_refused():
     with pytest.raises(ParameterError, match="GiB"):
         cost([[3, 2, 1]], teachers=5000, sigma=800.0, threshold=3.0, sigma1=1.0, order=3.0)
     with pytest.raises(ParameterError, match="a table of"):
-        check_tied_size(teachers=5000, classes=3, sigma=800.0, order=3.0)
+        check_tied_size(ConditionalSize(1, 3, 545, 2.0, 3.0, 0))

@@ -220,6 +220,11 @@ class Mechanism(ABC):
         return replace(self, teachers_per_record=votes)
 
     @property
+    def votes_apart(self) -> bool:
+        """Whether a neighbour may change several votes of a query for different classes."""
+        return self.teachers_per_record > 1 and not self.votes_together
+
+    @property
     def noise_cell(self) -> float:
         """The largest error of a tail probability of the noise; see pate_cli.core.noise."""
         return CELL

@@ -337,26 +337,22 @@ class ConfidentGNMax(ScoredMechanism):
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
-        """Return the RDP cost ρ of a query at one order, as a table by intervals of v and z."""
-        return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
+        """Return the RDP cost ρ of a query at one order, as a table by intervals of v and z.
 
-    def _tied_argmax(
-        self, order: float, resolution: Resolution
-    ) -> tuple[ScoreTable, RivalColumns | None]:
-        """Return two fields of `ConfidentTable`: `argmax`, and `rivals` or None.
-
-        `rivals` describes how one vote changes the score v of the test and the score z of the
-        argmax together. `rivals` is None in four cases: v is no count of votes, as in
-        `interactive`; a record trained k > 1 teachers, so that an interval of v contains several
-        whole numbers; the noise is so large that a vote moves z by less than the error of z; or
-        `rivals` would have too many columns.
+        The table knows how one vote changes the score v of the test and the score z of the argmax
+        together (`rivals`), except in four cases: v is no count of votes, as in `interactive`; a
+        record trained k > 1 teachers, so that an interval of v contains several whole numbers; the
+        noise is so large that a vote moves z by less than the error of z; or `rivals` would have
+        too many columns.
         """
-        if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
-            return self.argmax.cost_table(order, resolution), None
-        half = rival_lipschitz(self.sigma2)
-        table = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
-        rivals = RivalColumns.of(table.grid, half=half, highest=self._highest_scores)
-        return (self.argmax.cost_table(order, resolution) if rivals is None else table), rivals
+        if not (self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED):
+            half = rival_lipschitz(self.sigma2)
+            argmax = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
+            rivals = RivalColumns.of(argmax.grid, half=half, highest=self._highest_scores)
+            if rivals is not None:
+                return ConfidentTable(argmax, rivals, self._test, resolution)
+        argmax = self.argmax.cost_table(order, resolution)
+        return ConfidentTable(argmax, None, self._test, resolution)
 
     @cached_property
     def _highest_scores(self) -> Floats:

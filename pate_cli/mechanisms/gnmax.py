@@ -240,12 +240,8 @@ class GNMax(OneScoreMechanism):
         """
         if lone:
             return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
-        together = self.votes_together
         return worst_argmax_rdp(
-            sigma=self._sigma if together else self.sigma2,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=1 if together else self.teachers_per_record,
+            sigma=self._sigma, classes=self.classes, orders=orders, several=self.votes_apart
         )
 
     @property

@@ -130,12 +130,8 @@ class LNMax(OneScoreMechanism):
         """
         if lone:
             return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
-        together = self.votes_together
         return worst_laplace_max_rdp(
-            scale=self._scale if together else self.laplace_scale,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=1 if together else self.teachers_per_record,
+            scale=self._scale, classes=self.classes, orders=orders, several=self.votes_apart
         )
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:

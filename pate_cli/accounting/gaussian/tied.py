@@ -462,7 +462,9 @@ class _TiedQuery:
             )
         return found
 
-    def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
+    def pairs(
+        self, touched: Touched, others: BestOfOthers, share: float, *, by_larger: bool = False
+    ) -> Floats:
         """Return the largest E_q[(p/q)^λ] − 1 if a vote moves within a pair, [cases, distances].
 
         The vote moves from one class of the pair to the other class, in either direction.
@@ -470,27 +472,22 @@ class _TiedQuery:
         Args:
             touched, others: the pairs, and the distributions of C in their rows.
             share: which share of all work this call does.
+            by_larger: return a larger bound in half of the time, for which the larger class of
+                each pair is f, and the smaller class is never f.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
-            part = share * at.size / len(touched)
-            gives, takes = self._kinds(_Sides.larger(some, others).both, part)
+            sides = _Sides.larger(some, others)
+            gives, takes = self._kinds(
+                sides if by_larger else sides.both, share * at.size / len(touched)
+            )
             # A vote moves from the larger class to the smaller one, or the other way. Each
             # direction has two bounds, one for each choice of f.
-            down = np.minimum(gives[: at.size], takes[at.size :])
-            up = np.minimum(gives[at.size :], takes[: at.size])
+            down, up = gives[: at.size], takes[: at.size]
+            if not by_larger:
+                down = np.minimum(down, takes[at.size :])
+                up = np.minimum(up, gives[at.size :])
             found[at] = np.maximum(down, up)
-        return found
-
-    def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return a bound on the result of `pairs` in half of its time, [cases, distances].
-
-        For this bound the larger class of each pair is f, and the smaller class is never f.
-        """
-        found = np.zeros((len(touched), self.distances))
-        for at, some in touched.parts(_cases_at_once(self.lattice)):
-            part = share * at.size / len(touched)
-            found[at] = np.maximum(*self._kinds(_Sides.larger(some, others), part))
         if not len(touched):
             self.progress(share)
         return found
@@ -640,8 +637,8 @@ def tied_rdp(
         found[:] = query.pairs(leaders, others, _LEADERS_SHARE * share)
         # For most other pairs, a faster bound already shows that they do not cost more.
         left = _above(pairs, query.untied(pairs, others), found)
-        tied = query.by_larger(left, others, (1.0 - _LEADERS_SHARE) * share)
-        left = _above(left, tied, found)
+        larger = query.pairs(left, others, (1.0 - _LEADERS_SHARE) * share, by_larger=True)
+        left = _above(left, larger, found)
         np.maximum.at(found, left.rows, query.pairs(left, others, 0.0))
         left = _above(single, query.untied(single, others), found)
         np.maximum.at(found, left.rows, query.lone_votes(left, others))

@@ -152,25 +152,24 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     seen = []
 
     def kept(touched, bound, found):
-        seen.append((touched, bound))
+        seen.append(bound)
         return touched
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tied, "_above", kept)
         results = []
-        for name in ("pairs", "by_larger", "lone_votes"):
+        for name in ("pairs", "lone_votes"):
             true = getattr(tied._TiedQuery, name)
-            patch.setattr(
-                tied._TiedQuery,
-                name,
-                lambda self, touched, *rest, true=true: (
-                    results.append((touched, true(self, touched, *rest))) or results[-1][1]
-                ),
-            )
+
+            def noted(self, touched, *rest, true=true, **more):
+                results.append(true(self, touched, *rest, **more))
+                return results[-1]
+
+            patch.setattr(tied._TiedQuery, name, noted)
         cost(histograms, distances=np.arange(8), **dict(LONG, teachers=60, threshold=40.0))
     # Leaders, then pairs by their larger class and whole, then single classes.
-    (_, (_, larger), (_, whole), (_, lone)) = results
-    (_, untied), (_, by_larger), (_, untied_lone) = seen
+    _, larger, whole, lone = results
+    untied, by_larger, untied_lone = seen
     slack = 1.0 + 1e-9
     assert np.all(whole <= larger * slack)
     assert by_larger is larger

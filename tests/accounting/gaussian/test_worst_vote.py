@@ -118,10 +118,10 @@ def test_extreme_noise_and_orders(sigma):
 
 def test_records_in_several_teachers():
     orders = np.array([1.5, 8.0, 50.0])
-    two = worst_argmax_rdp(sigma=40.0, classes=2, orders=orders, teachers_per_record=3)
-    np.testing.assert_array_equal(two, worst_argmax_rdp(sigma=40.0 / 3.0, classes=2, orders=orders))
-    many = worst_argmax_rdp(sigma=40.0, classes=4, orders=orders, teachers_per_record=3)
-    one = worst_argmax_rdp(sigma=40.0 / 3.0, classes=4, orders=orders)
+    told = {"sigma": 40.0 / 3.0, "orders": orders}
+    two, also = (worst_argmax_rdp(classes=2, **told, several=each) for each in (True, False))
+    np.testing.assert_array_equal(two, also)
+    many, one = (worst_argmax_rdp(classes=4, **told, several=each) for each in (True, False))
     # Among the neighbours are those who move all their votes alike.
     assert np.all((one <= many) & (many <= 9.0 * orders / 1600.0))
     random = np.random.default_rng(3)

@@ -5,10 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.mechanisms import confident, scored_from_parameters
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -23,45 +20,6 @@ from slices import some
 
 CONFIDENT = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 ARGMAX = GNMax(50, 3, sigma2=8.0)
-
-cell_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12)
-
-
-def tally(cells):
-    return Tally.of(np.array(cells, dtype=np.int64).reshape(-1, 2))
-
-
-def as_dict(one):
-    return {tuple(c): int(w) for c, w in zip(one.cells.tolist(), one.weights, strict=True)}
-
-
-@given(cell_lists, cell_lists, cell_lists)
-def test_tallies_are_a_commutative_monoid(a, b, c):
-    wanted = {cell: (a + b + c).count(cell) for cell in a + b + c}
-    assert as_dict(tally(a) + (tally(b) + tally(c))) == wanted
-    assert as_dict((tally(a) + tally(b)) + tally(c)) == wanted
-    assert as_dict(tally(c) + tally(b) + tally(a)) == wanted
-    assert (
-        as_dict(tally(a) + Tally.empty()) == as_dict(tally(a)) == as_dict(Tally.empty() + tally(a))
-    )
-    assert (tally(a) + tally(b)).queries == len(a) + len(b)
-
-
-@given(st.lists(cell_lists, max_size=12))
-def test_a_sum_under_way_is_that_of_all_at_once(parts):
-    total, seen = TallySum(), []
-    for part in parts:
-        total.add(tally(part))
-        seen += part
-        if len(part) % 3 == 0:  # looked at between, too
-            assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
-    assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
-    assert total.total.cells.tolist() == sorted(total.total.cells.tolist())
-
-
-def test_weights_are_kept_exactly():
-    heavy = Tally.of(np.array([[0, 1], [0, 1]]), np.array([2**40, 3]))
-    assert as_dict(heavy + heavy) == {(0, 1): 2 * (2**40 + 3)}
 
 
 @pytest.mark.parametrize(

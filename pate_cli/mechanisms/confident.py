@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.few_votes import StepCosts
-from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
+from pate_cli.accounting.gaussian.noisy_max import score_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
@@ -78,22 +78,6 @@ class ThresholdTest:
     threshold: float
     sigma: float
     moved: int
-
-    @classmethod
-    def of(
-        cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
-    ) -> ThresholdTest:
-        """Return the threshold test, with rows for all whole numbers v from 0 to `votes`.
-
-        With `real` the rows contain all real numbers v from −`votes` to `votes`.
-        """
-        low = -float(votes) if real else 0.0
-        if not real and moved == 1:
-            return cls(low, votes + 1, 0.0, threshold, sigma, moved)
-        # The width is slightly larger than `moved`; otherwise rounding could make neighbours differ
-        # by two rows.
-        width = moved * (1.0 + 1e-9)
-        return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
         """Return the index i of the row (the interval of scores) that contains each score v."""
@@ -291,13 +275,16 @@ class ConfidentGNMax(ScoredMechanism):
 
     @cached_property
     def _test(self) -> ThresholdTest:
-        return ThresholdTest.of(
-            votes=self.most_votes,
-            real=self.real_scores,
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            moved=self.teachers_per_record,
-        )
+        """The threshold test, with rows for all whole scores v ≥ 0, or for all real scores."""
+        votes, moved = self.most_votes, self.teachers_per_record
+        low, rows, width = 0.0, votes + 1, 0.0
+        if self.real_scores or moved > 1:
+            low = -float(votes) if self.real_scores else 0.0
+            # The width is slightly larger than `moved`; otherwise rounding could make neighbours
+            # differ by two rows.
+            width = moved * (1.0 + 1e-9)
+            rows = int((votes - low) // width) + 1
+        return ThresholdTest(low, rows, width, self.threshold, self.sigma1, moved)
 
     def test_score(self, counts: Histograms) -> Floats:
         """Return the score v = max_j n_j that the test compares with T, [queries] (votes)."""
@@ -346,7 +333,8 @@ class ConfidentGNMax(ScoredMechanism):
         too many columns.
         """
         if not (self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED):
-            half = rival_lipschitz(self.sigma2)
+            # y = z + v/(σ√2) of `RivalColumns` moves half as far as z, by 1/(σ√2).
+            half = score_lipschitz(2.0 * self.sigma2)
             argmax = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
             rivals = RivalColumns.of(argmax.grid, half=half, highest=self._highest_scores)
             if rivals is not None:

@@ -14,8 +14,8 @@ from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.gaussian.conditional import ConditionalSize, conditional_rdp
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
-    argmax_score_range,
     score_lipschitz,
+    score_range,
     scores,
 )
 from pate_cli.accounting.gaussian.two_classes import (
@@ -144,14 +144,16 @@ class GNMax(OneScoreMechanism):
         return scores(counts, sigma=self.sigma2, floor=floor, step=grid.step)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """Return public bounds on the scores of all histograms whose cost is not negligible."""
-        return argmax_score_range(
-            teachers=self.most_votes,
-            classes=self.classes,
-            sigma=self.sigma2,
-            order=order,
-            teachers_per_record=self.teachers_per_record,
-        )
+        """Return public bounds on the scores of all histograms, except scores of negligible cost.
+
+        The RDP cost F(z) of a query with score z is at most a constant times e^{E} Φ(z + λμ) with
+        E = λ(λ−1)μ²/2 and μ = k√2/σ2. F(z) is below 1e-14 if z is negative and (z + λμ)² ≥ (λμ)² +
+        64.
+        """
+        shift = order * math.sqrt(2.0) * self.teachers_per_record / self.sigma2
+        shape = {"teachers": self.most_votes, "classes": self.classes}
+        lowest, highest = score_range(**shape, sigma=self.sigma2)
+        return max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)), highest
 
     def bounds(
         self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False

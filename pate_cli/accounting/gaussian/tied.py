@@ -10,7 +10,7 @@ cost of the test and the argmax together, for the same votes; test and argmax ar
 y = n_b, let r be the largest count of the other classes, and C their largest noisy count. The
 largest counts before and after the move are v = max(x, y, r) and v' = max(x − 1, y + 1, r). The
 test passes with probability p = Φ((v − T)/σ1) before and p' = Φ((v' − T)/σ1) after the move. Let h
-be the moment minus 1 of the argmax if C is given; the module `best_of_others` has its formula. Then
+be the moment minus 1 of the argmax if C is given; the module `conditional` has its formula. Then
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
@@ -18,7 +18,7 @@ be the moment minus 1 of the argmax if C is given; the module `best_of_others` h
 it. Let F be the count of f, and o the other class of the pair. If d votes change the count of f
 from F to F + i, all classes except f together lose at most l = d − i₋ votes and gain at most g = d
 − i₊ votes, where i₊ and i₋ are the positive and the negative part of i, and |i| ≤ d. So max(l, g) =
-d and i = l − g. The module `best_of_others` computes t_0, an upper bound on h if C is given. Let
+d and i = l − g. The module `conditional` computes t_0, an upper bound on h if C is given. Let
 S_{l,g} be the largest t_0, for fixed noise, of all votes in which f has F + i votes and the other
 classes have lost at most l votes and gained at most g votes. Let
 
@@ -47,19 +47,16 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised, weight_raised
-from pate_cli.accounting.gaussian.best_of_others import (
+from pate_cli.accounting.gaussian.conditional import (
+    Balls,
     BestOfOthers,
+    ConditionalSize,
     Lattice,
     Table,
     Touched,
-    lone_vote,
+    every_touch,
     moved_vote,
     rounded_up,
-)
-from pate_cli.accounting.gaussian.conditional import (
-    Balls,
-    ConditionalSize,
-    every_touch,
     row_parts,
     with_errors,
 )
@@ -423,9 +420,8 @@ class _TiedQuery:
     is one or two classes of a query whose counts one vote changes.
 
     Attributes:
-        lattice: the lattice of counts and of C, the largest noisy count of the unchanged classes.
-        gives, takes, lone: tables of t_0, the bound on the moment minus 1 of the argmax if C is
-            given; `moved_vote` and `lone_vote` describe them.
+        gives, takes: tables of t_0, the bound on the moment minus 1 of the argmax if C is
+            given; `moved_vote` describes them.
         balls: tables of t_d, the largest t_0 of all votes within distance d.
         test: the effect of the threshold test on the moment.
         distances: how many distances d = 0, 1, … to the votes of the query are computed.
@@ -433,10 +429,8 @@ class _TiedQuery:
         progress: see `tied_rdp`.
     """
 
-    lattice: Lattice
     gives: Table
     takes: Table
-    lone: Floats
     balls: Balls
     test: _Test
     distances: int
@@ -476,7 +470,7 @@ class _TiedQuery:
                 each pair is f, and the smaller class is never f.
         """
         found = np.zeros((len(touched), self.distances))
-        for at, some in touched.parts(_cases_at_once(self.lattice)):
+        for at, some in touched.parts(_cases_at_once(self.balls.lattice)):
             sides = _Sides.larger(some, others)
             gives, takes = self._kinds(
                 sides if by_larger else sides.both, share * at.size / len(touched)
@@ -515,7 +509,7 @@ class _TiedQuery:
         With `gives` class f loses a vote; otherwise class f gains a vote.
         """
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
-        spread = _Spread(table, self.lattice, sides, distances=self.distances)
+        spread = _Spread(table, self.balls.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
         for losses in range(self.distances):
             if stopped.is_set():
@@ -523,7 +517,7 @@ class _TiedQuery:
             if losses:
                 spread.lose()
             moment = self.charged(spread.expected(losses), np.maximum(losses, gains))
-            reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
+            reach = _Reach.of(sides, losses, gains, teachers=self.balls.lattice.teachers)
             found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
             _add(found, losses, worst)
             self.progress(share)
@@ -535,14 +529,14 @@ class _TiedQuery:
         The vote is added or withdrawn, so that no other class changes. C is the largest noisy count
         of all classes except f.
         """
-        lattice, gains = self.lattice, np.arange(self.distances)
+        lattice, gains = self.balls.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
         along = np.zeros((own.size, lattice.places))
         first = own[:, None] * lattice.cells
         np.put_along_axis(along, first + np.arange(lattice.laws), others.law(touched), axis=1)
         sides = _Sides(own, touched.rivals, touched.rivals, along, 0)
         worst = np.zeros((own.size, self.distances))
-        line, place = self.lone, np.arange(lattice.places)
+        line, place = self.balls.lone[0], np.arange(lattice.places)
         for losses in range(self.distances):
             if losses:
                 for _ in range(lattice.cells):
@@ -618,10 +612,8 @@ def tied_rdp(
     every, lattice = size.furthest + 1, size.lattice
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
     query = _TiedQuery(
-        lattice=lattice,
         gives=rounded_up(gives),
         takes=rounded_up(takes),
-        lone=lone_vote(lattice, order=order, shift=1.0 / sigma),
         balls=Balls.of(lattice, gives, order=order, distances=np.arange(every)),
         test=_Test.of(teachers=teachers, threshold=threshold, sigma=sigma_threshold, order=order),
         distances=every,

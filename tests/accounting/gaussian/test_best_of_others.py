@@ -10,11 +10,11 @@ from scipy.special import log_ndtr
 
 from divergences import renyi
 from laws import three_outcome_law
-from pate_cli.accounting.gaussian import best_of_others
-from pate_cli.accounting.gaussian.best_of_others import (
+from pate_cli.accounting.gaussian import conditional
+from pate_cli.accounting.gaussian.conditional import (
     NEGLECTED,
     Lattice,
-    Touched,
+    every_touch,
     lone_vote,
     moved_vote,
     rounded_up,
@@ -43,7 +43,7 @@ def test_nothing_within_a_cell_exceeds_its_bound(x, y, noise, order):
     for p, q in ((here, there), (there, here)):
         inside = moment(p, q, order)
         ends = p[:, [0, -1]], q[:, [0, -1]]
-        (over,) = best_of_others._over_cells(*ends, order=order, unit=unit, shift=1.0 / sigma)
+        (over,) = conditional._over_cells(*ends, order=order, unit=unit, shift=1.0 / sigma)
         assert inside.max() <= over
         if sigma >= 16.0:
             # And by little: relative to the cell, or where h is small to the largest h there is.
@@ -80,7 +80,7 @@ def test_every_term_of_the_proof_is_charged(lines, order, unit):
         for e in (-bend, bend)
     )
     ends = log_q[:, [0, -1]]
-    (over,) = best_of_others._over_cells(
+    (over,) = conditional._over_cells(
         ends + r[:, [0, -1]], ends, order=order, unit=unit, shift=shift
     )
     assert worst * np.exp(unit**2 / 4.0) <= over * (1.0 + 1e-12)
@@ -158,6 +158,6 @@ def test_every_pair_and_every_class_is_a_case_once_for_equal_counts(votes):
             yield (*(counts[rank] for rank in ranks), max(others))
 
     row = np.array([counts])
-    pairs = [*told(Touched.leaders(row)), *told(Touched.pairs(row))]
-    assert set(pairs) == set(cases(2))
-    assert sorted(told(Touched.single(row))) == sorted(set(cases(1)))
+    leaders, pairs, single = map(told, every_touch(row))
+    assert {*leaders, *pairs} == set(cases(2))
+    assert sorted(single) == sorted(set(cases(1)))

@@ -9,8 +9,14 @@ from scipy.special import log_ndtr
 from divergences import renyi
 from graphs import Graph
 from laws import best_of_law, gaussian_argmax_law, three_outcome_law
-from pate_cli.accounting.gaussian.best_of_others import Lattice, lone_vote, moved_vote
-from pate_cli.accounting.gaussian.conditional import Balls, ConditionalSize, conditional_rdp
+from pate_cli.accounting.gaussian.conditional import (
+    Balls,
+    ConditionalSize,
+    Lattice,
+    conditional_rdp,
+    lone_vote,
+    moved_vote,
+)
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
 from slices import some

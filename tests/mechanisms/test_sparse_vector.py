@@ -69,21 +69,6 @@ def test_the_first_row_at_most_the_threshold_is_found_wherever_it_stands():
         assert sparse_vector._first_at_most(noisy, start, 0.0) == place
 
 
-@pytest.mark.parametrize("refusals", [3, 40, 10_000])
-def test_batches_change_nothing(refusals):
-    mechanism = sparse(60, 3, 2.0, 0.02, refusals)
-    counts = some_counts(3000, agreement=0.8)
-    whole = mechanism.label(counts, RunKey.of(6).rows(0, 1))
-    parts = [0, 1, 700, 700, 2999, 3000]
-    labeller, noise = mechanism.start(), RunKey.of(6).rows(0, 1)
-    pieces = [labeller.label(counts[a:b], noise) for a, b in itertools.pairwise(parts)]
-    np.testing.assert_array_equal(whole, np.concatenate(pieces))
-    # Whatever is drawn next comes from the same place, stopped or not.
-    other = RunKey.of(6).rows(0, 1)
-    other.laplace((3000, 2))
-    assert noise.laplace(1) == other.laplace(1)
-
-
 # One row under two neighbours: its two distances and whether its plurality is turned.
 ROWS = [(0, 0, True), *((d, e, False) for d in range(4) for e in range(4) if abs(d - e) <= 1)]
 

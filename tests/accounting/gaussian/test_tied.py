@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
-from laws import best_of_law, checked_argmax_law, three_outcome_law
+from laws import checked_argmax_law, expected_moment
 from pate_cli.accounting.gaussian import tied
 from pate_cli.accounting.gaussian.conditional import ConditionalSize
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
@@ -63,13 +63,10 @@ def direct(counts, *, sigma, threshold, sigma1, order):
     for a, b in itertools.permutations(range(len(counts)), 2):
         if counts[a] == 0:
             continue
-        rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)])
-        c, density = best_of_law(rest / sigma)
-        x, y = counts[a] / sigma - c, counts[b] / sigma - c
-        here, there = three_outcome_law(x, y), three_outcome_law(x - 1.0 / sigma, y + 1.0 / sigma)
-        label = 1.0 + density @ np.expm1((order - 1.0) * renyi(here.T, there.T, order))
+        rest = max(n for i, n in enumerate(counts) if i not in (a, b))
+        label = 1.0 + expected_moment(counts, a, b, sigma, order)
         p, q = (
-            ndtr((max(*pair, rest.max()) - threshold) / sigma1)
+            ndtr((max(*pair, rest) - threshold) / sigma1)
             for pair in ((counts[a], counts[b]), (counts[a] - 1, counts[b] + 1))
         )
         moment = (1 - p) ** order * (1 - q) ** (1 - order) + p**order * q ** (1 - order) * label

@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 
 from pate_cli.accounting.few_votes import CostSum, Few, summed, touched
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.score_grid import EVERY, ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
     sensitivity_curve,
@@ -94,7 +94,6 @@ def costs_within(
     return np.maximum.accumulate(found, axis=0)
 
 
-_EVERY = slice(None)
 # The number of costs (cells times distances) that are in memory at once.
 _MOST_COSTS = 4_000_000
 # How many nodes have their cost computed at once, until the cost has reached its cap.
@@ -279,7 +278,7 @@ class CostTable(ABC):
         return 1
 
     @abstractmethod
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the cost in rows start ≤ v < stop of a lattice, [stop − start, columns], nats."""
 
     @abstractmethod
@@ -397,7 +396,7 @@ class ScoreTable(CostTable):
         cap = np.array([self.cap()])
         return priced_to(cap, self.grid.nodes(), lambda scores, _: self.bound(scores)[None])[0]
 
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the costs of columns, repeated for each row, [stop − start, columns], nats."""
         return np.repeat(self.values[columns][None, :], stop - start, axis=0)
 

@@ -15,7 +15,7 @@ from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.few_votes import StepCosts
 from pate_cli.accounting.gaussian.noisy_max import score_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
-from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
+from pate_cli.accounting.score_grid import EVERY, FINE, Resolution, RivalColumns, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.accounting.threshold import PassMoments, cell_moments, chain_rdp, worst_threshold_rdp
 from pate_cli.core.arrays import (
@@ -43,7 +43,6 @@ from pate_cli.mechanisms.base import (
 )
 from pate_cli.mechanisms.gnmax import GNMax
 
-_EVERY = slice(None)
 # Sensitivities are computed for at most this many blocks of plurality counts, however small σ1 is.
 _MOST_BLOCKS = 1024
 # The worst case is the maximum over at most this many groups of plurality counts.
@@ -175,7 +174,7 @@ class ConfidentTable(CostTable):
         """Whether sensitivities skip rows: only in large tables that serve to choose settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the RDP cost ρ of the cells in rows start ≤ i < stop, nats.
 
         `columns` are columns of `lattice`, and the result is [stop − start, columns].

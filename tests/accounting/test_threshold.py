@@ -41,7 +41,7 @@ def test_w1_is_the_largest_cost_of_whole_votes():
 
 
 @pytest.mark.parametrize(("sigma", "order"), [
-    (0.7, 3.0), (1.0, 12.0), (4.0, 2.0), (30.0, 40.0), (0.02, 60.0)
+    (0.7, 3.0), (1.0, 12.0), (4.0, 2.0), (30.0, 40.0), (0.06, 60.0)
 ])  # fmt: skip
 @pytest.mark.parametrize("moved", [1, 3])
 def test_no_real_score_of_a_cell_costs_more_than_the_cell(sigma, order, moved):

@@ -12,16 +12,18 @@ from pate_cli.accounting.laplace import score_cost
 from pate_cli.accounting.laplace import worst_vote as laplace_worst_vote
 from slices import some
 
-# Noise, one vote in its units, λ and the largest ratio of bound and samples at the smallest cells.
-CASES = [
-    *[("gaussian", 1.0 / sigma, order) for sigma, order in [
-        (0.3, 1.1), (1.0, 3.0), (7.0, 50.0), (1000.0, 14.0), (0.5, 6.0), (2.0, 20.0), (40.0, 8.0)
-    ]],
-    *[("laplace", shift, order) for shift, order in [
-        (1e-6, 2.0), (1e-3, 8.0), (0.02, 50.0), (0.05, 1.05),
-        (0.2, 8.0), (1.0, 2.0), (3.0, 20.0), (20.0, 4.0),
-    ]],
+# σ, or one vote in units of b, and λ.
+GAUSSIAN = [
+    (0.3, 1.1), (0.5, 6.0), (1.0, 3.0), (2.0, 20.0), (7.0, 50.0), (40.0, 8.0), (1000.0, 14.0)
 ]  # fmt: skip
+LAPLACE = [
+    (1e-6, 2.0), (1e-3, 8.0), (0.02, 50.0), (0.05, 1.05),
+    (0.2, 8.0), (1.0, 2.0), (3.0, 20.0), (20.0, 4.0),
+]  # fmt: skip
+CASES = [
+    *(("gaussian", 1.0 / sigma, order) for sigma, order in some(GAUSSIAN, 2)),
+    *(("laplace", shift, order) for shift, order in LAPLACE),
+]
 HALVES = {"gaussian": [1.0, 0.25, 0.05, 0.005], "laplace": [0.5, 0.1, 0.02, 1e-3, 1e-4]}
 
 

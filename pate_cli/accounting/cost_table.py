@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 
 from pate_cli.accounting.few_votes import CostSum, Few, summed, touched
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.score_grid import EVERY, ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
     sensitivity_curve,
@@ -94,7 +94,6 @@ def costs_within(
     return np.maximum.accumulate(found, axis=0)
 
 
-_EVERY = slice(None)
 # The number of costs (cells times distances) that are in memory at once.
 _MOST_COSTS = 4_000_000
 # How many nodes have their cost computed at once, until the cost has reached its cap.
@@ -269,17 +268,17 @@ class CostTable(ABC):
         return cells
 
     @property
-    @abstractmethod
     def lattice_rows(self) -> int:
-        """The number of rows of the lattice."""
+        """The number of rows of the lattice; 1 if the cost depends on the column alone."""
+        return 1
 
     @property
-    @abstractmethod
     def rows_per_block(self) -> int:
         """The number of rows in each block of cells; sensitivities are maxima over blocks."""
+        return 1
 
     @abstractmethod
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the cost in rows start ≤ v < stop of a lattice, [stop − start, columns], nats."""
 
     @abstractmethod
@@ -391,23 +390,13 @@ class ScoreTable(CostTable):
     bound: Callable[[Floats], Floats]
     cap: Callable[[], float] = lambda: math.inf
 
-    @property
-    def lattice_rows(self) -> int:
-        """The lattice has one row, because the cost depends on the column alone."""
-        return 1
-
-    @property
-    def rows_per_block(self) -> int:
-        """Each block has one row, because the lattice has one row."""
-        return 1
-
     @cached_property
     def values(self) -> Floats:
         """The cost F̃ at every node of the grid, [grid.size], nats."""
         cap = np.array([self.cap()])
         return priced_to(cap, self.grid.nodes(), lambda scores, _: self.bound(scores)[None])[0]
 
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the costs of columns, repeated for each row, [stop − start, columns], nats."""
         return np.repeat(self.values[columns][None, :], stop - start, axis=0)
 

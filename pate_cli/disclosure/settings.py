@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
-from pate_cli.accounting.amplification import record_epsilon, release_epsilon
-from pate_cli.accounting.conversion import order_cost, round_up
+from pate_cli.accounting.conversion import order_cost, record_epsilon, release_epsilon, round_up
 from pate_cli.accounting.few_votes import Few, FewVotes
 from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
@@ -200,7 +199,7 @@ class Training:
     """How private the training of each teacher was: (ε0, δ0)-DP for one training record; public.
 
     The holder of the votes states ε0 and δ0. From ε0 and δ0, a run gets an ε for one training
-    record, beside its ε for a teacher (accounting.amplification).
+    record, beside its ε for a teacher (accounting.conversion).
 
     Attributes:
         epsilon: ε0 ≥ 0, nats, which must include the search for good training parameters.

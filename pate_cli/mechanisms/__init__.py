@@ -1,15 +1,22 @@
-"""The mechanisms by name; the module of a mechanism is imported when it is used."""
+"""The mechanisms by name; the module of a mechanism is imported when it is used.
+
+A `MechanismChoice` holds parameters as users write them. Numbers of votes among them may be 200,
+80% of the teachers, or 0.8 votes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pate_cli.core.errors import LedgerError, ParameterError, UsageError
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError, quoted
 from pate_cli.core.words import MechanismName
-from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -40,6 +47,75 @@ RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
     MechanismName.GNMAX: ("sigma2",),
 }
 """The parameters of mechanisms that the public rule of a target chooses (`planning.rule`)."""
+
+
+AMOUNTS: Final = ("threshold", "sigma1", "sigma2", "laplace_scale")
+"""The parameters of mechanisms that are numbers of votes."""
+
+_SPELLED: Final = re.compile(r"\s*(\S+?)\s*(%|votes?)?\s*")
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of votes, or a share of the teachers.
+
+    Attributes:
+        value: a number of votes, or a share in which 1 means all teachers.
+        share: whether `value` is a share.
+    """
+
+    value: float
+    share: bool = False
+
+    @classmethod
+    def of(cls, name: str, given: object) -> Amount:
+        """Read the value of the parameter `name`: a number, or a text that may have a unit.
+
+        Raises:
+            ParameterError: the value is not a number, or it is between 0 and 1 and has no unit.
+                A number between 0 and 1 without a unit is an error, because it could be a share.
+                Read as votes, the number would mean almost no noise, or no threshold.
+        """
+        if isinstance(given, Amount):
+            return given
+        value, unit = _split(given)
+        if value is None:
+            raise ParameterError(
+                f"`{name}` must be a number of votes, or a share of the teachers such as 80%, got "
+                f"{quoted(given)}"
+            )
+        if unit is None and 0.0 < value < 1.0:
+            raise ParameterError(
+                f"`{name}` {value:g} is {value:g} votes, or {100 * value:g}% of the teachers? "
+                f"Write {100 * value:g}%, or '{value:g} votes'"
+            )
+        return cls(value / 100.0, share=True) if unit == "%" else cls(value)
+
+    def votes(self, teachers: int) -> float:
+        """Return the amount in votes; a share of this many teachers is rounded to 12 digits."""
+        if not self.share or not math.isfinite(self.value):
+            return self.value
+        return float(f"{self.value * teachers:.12g}")
+
+
+def in_votes(given: Mapping[str, Any], teachers: int) -> dict[str, Any]:
+    """Return the parameters of a mechanism, with every number of votes as a plain number."""
+    return {
+        name: Amount.of(name, value).votes(teachers) if name in AMOUNTS else value
+        for name, value in given.items()
+    }
+
+
+def _split(given: object) -> tuple[float | None, str | None]:
+    """Return the number and the unit of a value such as `80%`; what is missing is None."""
+    unit = None
+    if isinstance(given, str):
+        spelled = _SPELLED.fullmatch(given)
+        given, unit = spelled.groups() if spelled else (given, None)
+    with contextlib.suppress(ValueError, OverflowError):
+        if isinstance(given, str | Real) and not isinstance(given, bool):
+            return float(given), unit
+    return None, unit
 
 
 @dataclass(frozen=True)
@@ -118,11 +194,6 @@ class MechanismChoice:
         return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
 
     @property
-    def complete(self) -> bool:
-        """Return whether every parameter that the mechanism requires is given."""
-        return set(mechanism_class(self.name).required) <= set(self.given)
-
-    @property
     def left_open(self) -> tuple[str, ...]:
         """Return the names of missing parameters that pate can choose if a run has a tested target.
 
@@ -155,7 +226,8 @@ class MechanismChoice:
         For a mechanism without a list of classes (`open-vocabulary`), the result is always False.
         """
         kind = mechanism_class(self.name)
-        return self.complete and self.listed and classes <= kind.most_classes
+        complete = set(kind.required) <= set(self.given)
+        return complete and kind.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
         """Return the choice with this value of `refusals`, if its mechanism has this parameter.

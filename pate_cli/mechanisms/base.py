@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -220,6 +220,11 @@ class Mechanism(ABC):
         return replace(self, teachers_per_record=votes)
 
     @property
+    def votes_apart(self) -> bool:
+        """Whether a neighbour may change several votes of a query for different classes."""
+        return self.teachers_per_record > 1 and not self.votes_together
+
+    @property
     def noise_cell(self) -> float:
         """The largest error of a tail probability of the noise; see pate_cli.core.noise."""
         return CELL
@@ -402,23 +407,18 @@ class ScoredMechanism(Mechanism):
 
         Each step has costs [orders, queries], and the steps add up to the cost of the queries.
         """
+        # At the largest order the grid begins at the lowest score whose cost is not negligible.
         grid = self.cost_table(float(np.max(orders))).grid
         tally, places = Tally.with_places(self.cells(score, grid))
-        steps = self.cell_steps(tally.cells, grid, orders)
-        return {step: costs[:, places] for step, costs in steps.items()}
-
-    def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """Return the RDP cost of each step of the mechanism, for cells (row, column) of scores.
-
-        The grid must begin at the lowest score whose cost is not negligible at some of the orders.
-        """
-        columns, places = np.unique(cells[:, 1], return_inverse=True)
-        argmax_rdp = self.column_costs(columns, grid, orders)
+        rows = tally.cells[:, 0]
+        columns, column_of = np.unique(tally.cells[:, 1], return_inverse=True)
         costs = [
-            self.cost_table(order).steps_of(cells[:, 0], column_rdp[places])
-            for order, column_rdp in zip(orders.tolist(), argmax_rdp, strict=True)
+            self.cost_table(order).steps_of(rows, column_rdp[column_of])
+            for order, column_rdp in zip(
+                orders.tolist(), self.column_costs(columns, grid, orders), strict=True
+            )
         ]
-        return {step: np.stack([each[step] for each in costs]) for step in costs[0]}
+        return {step: np.stack([each[step] for each in costs])[:, places] for step in costs[0]}
 
     @abstractmethod
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
@@ -580,15 +580,19 @@ class OneScoreMechanism(ScoredMechanism):
         return np.take_along_axis(costs, np.searchsorted(nodes, reached), axis=1)
 
     @abstractmethod
-    def worst_answers(self, orders: Floats) -> Floats:
-        """Compute the worst-case RDP cost of one answer over all votes, [orders], nats."""
+    def worst_answers(self, orders: Floats, *, lone: bool = False) -> Floats:
+        """Compute the worst-case RDP cost of one answer over all votes, [orders], nats.
 
-    def worst_answer(self, orders: Floats) -> Floats:
+        With `lone` a neighbour only adds or removes a vote.
+        """
+
+    def worst_answer(self, orders: Floats, *, lone: bool = False) -> Floats:
         """Return the worst-case RDP cost of one answer over all votes, [orders], nats.
 
         The cost is cached by order, because every table of costs needs it as a cap.
         """
-        return kept("answer", self, orders, self.worst_answers)
+        kind = "lone" if lone else "answer"
+        return kept(kind, self, orders, partial(self.worst_answers, lone=lone))
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
@@ -630,20 +634,12 @@ class OneScoreMechanism(ScoredMechanism):
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    def lone_answers(self, orders: Floats) -> Floats:
-        """Compute the worst-case cost of an answer if a vote is added or removed, [orders], nats.
-
-        The result is `worst_answer`, unless a subclass has a smaller bound.
-        """
-        return self.worst_answer(orders)
-
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the worst-case RDP cost of an answer, which is the cost of the whole query.
 
         The mechanism answers every query without a threshold test, so the cost of a test is 0.
         """
-        kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
-        answer = kept(kind, self, orders, cost)
+        answer = self.worst_answer(orders, lone=lone)
         return StepCosts(np.zeros(orders.shape), answer, answer)
 
 

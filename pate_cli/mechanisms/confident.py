@@ -13,9 +13,9 @@ from scipy.special import ndtr
 from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.few_votes import StepCosts
-from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
+from pate_cli.accounting.gaussian.noisy_max import score_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
-from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
+from pate_cli.accounting.score_grid import EVERY, FINE, Resolution, RivalColumns, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.accounting.threshold import PassMoments, cell_moments, chain_rdp, worst_threshold_rdp
 from pate_cli.core.arrays import (
@@ -43,7 +43,6 @@ from pate_cli.mechanisms.base import (
 )
 from pate_cli.mechanisms.gnmax import GNMax
 
-_EVERY = slice(None)
 # Sensitivities are computed for at most this many blocks of plurality counts, however small σ1 is.
 _MOST_BLOCKS = 1024
 # The worst case is the maximum over at most this many groups of plurality counts.
@@ -78,22 +77,6 @@ class ThresholdTest:
     threshold: float
     sigma: float
     moved: int
-
-    @classmethod
-    def of(
-        cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
-    ) -> ThresholdTest:
-        """Return the threshold test, with rows for all whole numbers v from 0 to `votes`.
-
-        With `real` the rows contain all real numbers v from −`votes` to `votes`.
-        """
-        low = -float(votes) if real else 0.0
-        if not real and moved == 1:
-            return cls(low, votes + 1, 0.0, threshold, sigma, moved)
-        # The width is slightly larger than `moved`; otherwise rounding could make neighbours differ
-        # by two rows.
-        width = moved * (1.0 + 1e-9)
-        return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
         """Return the index i of the row (the interval of scores) that contains each score v."""
@@ -191,7 +174,7 @@ class ConfidentTable(CostTable):
         """Whether sensitivities skip rows: only in large tables that serve to choose settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
-    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = EVERY) -> Floats:
         """Return the RDP cost ρ of the cells in rows start ≤ i < stop, nats.
 
         `columns` are columns of `lattice`, and the result is [stop − start, columns].
@@ -291,13 +274,16 @@ class ConfidentGNMax(ScoredMechanism):
 
     @cached_property
     def _test(self) -> ThresholdTest:
-        return ThresholdTest.of(
-            votes=self.most_votes,
-            real=self.real_scores,
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            moved=self.teachers_per_record,
-        )
+        """The threshold test, with rows for all whole scores v ≥ 0, or for all real scores."""
+        votes, moved = self.most_votes, self.teachers_per_record
+        low, rows, width = 0.0, votes + 1, 0.0
+        if self.real_scores or moved > 1:
+            low = -float(votes) if self.real_scores else 0.0
+            # The width is slightly larger than `moved`; otherwise rounding could make neighbours
+            # differ by two rows.
+            width = moved * (1.0 + 1e-9)
+            rows = int((votes - low) // width) + 1
+        return ThresholdTest(low, rows, width, self.threshold, self.sigma1, moved)
 
     def test_score(self, counts: Histograms) -> Floats:
         """Return the score v = max_j n_j that the test compares with T, [queries] (votes)."""
@@ -337,26 +323,23 @@ class ConfidentGNMax(ScoredMechanism):
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
-        """Return the RDP cost ρ of a query at one order, as a table by intervals of v and z."""
-        return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
+        """Return the RDP cost ρ of a query at one order, as a table by intervals of v and z.
 
-    def _tied_argmax(
-        self, order: float, resolution: Resolution
-    ) -> tuple[ScoreTable, RivalColumns | None]:
-        """Return two fields of `ConfidentTable`: `argmax`, and `rivals` or None.
-
-        `rivals` describes how one vote changes the score v of the test and the score z of the
-        argmax together. `rivals` is None in four cases: v is no count of votes, as in
-        `interactive`; a record trained k > 1 teachers, so that an interval of v contains several
-        whole numbers; the noise is so large that a vote moves z by less than the error of z; or
-        `rivals` would have too many columns.
+        The table knows how one vote changes the score v of the test and the score z of the argmax
+        together (`rivals`), except in four cases: v is no count of votes, as in `interactive`; a
+        record trained k > 1 teachers, so that an interval of v contains several whole numbers; the
+        noise is so large that a vote moves z by less than the error of z; or `rivals` would have
+        too many columns.
         """
-        if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
-            return self.argmax.cost_table(order, resolution), None
-        half = rival_lipschitz(self.sigma2)
-        table = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
-        rivals = RivalColumns.of(table.grid, half=half, highest=self._highest_scores)
-        return (self.argmax.cost_table(order, resolution) if rivals is None else table), rivals
+        if not (self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED):
+            # y = z + v/(σ√2) of `RivalColumns` moves half as far as z, by 1/(σ√2).
+            half = score_lipschitz(2.0 * self.sigma2)
+            argmax = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
+            rivals = RivalColumns.of(argmax.grid, half=half, highest=self._highest_scores)
+            if rivals is not None:
+                return ConfidentTable(argmax, rivals, self._test, resolution)
+        argmax = self.argmax.cost_table(order, resolution)
+        return ConfidentTable(argmax, None, self._test, resolution)
 
     @cached_property
     def _highest_scores(self) -> Floats:
@@ -424,13 +407,12 @@ class ConfidentGNMax(ScoredMechanism):
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """Raise ParameterError if `state_costs` might need too much memory."""
-        self.argmax.check_states(rows, order=order, furthest=furthest)
-        if self.slow_states:
+        if not self.slow_states:
+            self.argmax.check_states(rows, order=order, furthest=furthest)
+        else:
             from pate_cli.accounting.gaussian.tied import check_tied_size
 
-            check_tied_size(
-                teachers=self.most_votes, classes=self.classes, sigma=self.sigma2, order=order
-            )
+            check_tied_size(self.argmax.states_size(rows, order, furthest))
 
     @property
     def slow_states(self) -> bool:
@@ -446,7 +428,7 @@ class ConfidentGNMax(ScoredMechanism):
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
 
-        return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
+        return tied_seconds(self.argmax.states_size(rows, order, furthest))
 
     def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the worst-case RDP costs of the test, of an answer, and of a whole query."""

@@ -11,15 +11,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.composition import Gaussian
-from pate_cli.accounting.gaussian.conditional import (
-    check_conditional_size,
-    conditional_rdp,
-    conditional_seconds,
-)
+from pate_cli.accounting.gaussian.conditional import ConditionalSize, conditional_rdp
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
-    argmax_score_range,
     score_lipschitz,
+    score_range,
     scores,
 )
 from pate_cli.accounting.gaussian.two_classes import (
@@ -148,14 +144,16 @@ class GNMax(OneScoreMechanism):
         return scores(counts, sigma=self.sigma2, floor=floor, step=grid.step)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """Return public bounds on the scores of all histograms whose cost is not negligible."""
-        return argmax_score_range(
-            teachers=self.most_votes,
-            classes=self.classes,
-            sigma=self.sigma2,
-            order=order,
-            teachers_per_record=self.teachers_per_record,
-        )
+        """Return public bounds on the scores of all histograms, except scores of negligible cost.
+
+        The RDP cost F(z) of a query with score z is at most a constant times e^{E} Φ(z + λμ) with
+        E = λ(λ−1)μ²/2 and μ = k√2/σ2. F(z) is below 1e-14 if z is negative and (z + λμ)² ≥ (λμ)² +
+        64.
+        """
+        shift = order * math.sqrt(2.0) * self.teachers_per_record / self.sigma2
+        shape = {"teachers": self.most_votes, "classes": self.classes}
+        lowest, highest = score_range(**shape, sigma=self.sigma2)
+        return max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)), highest
 
     def bounds(
         self, scores: Floats, orders: Floats, *, quick: bool = False, lone: bool = False
@@ -167,7 +165,7 @@ class GNMax(OneScoreMechanism):
         computed. With `lone` a neighbour only adds or removes a vote.
         """
         sigma = self._lone_sigma if lone else self._sigma
-        worst = None if quick else self.query_costs(orders, lone=lone).answer
+        worst = None if quick else self.worst_answer(orders, lone=lone)
         if self.classes == 2:
             return two_class_rdp(scores, sigma=sigma, orders=orders, peaks=worst)
         found = two_tail_rdp(scores, sigma=sigma, orders=orders, rough=quick)
@@ -217,7 +215,7 @@ class GNMax(OneScoreMechanism):
         if self.classes == 2:
             check_two_class_size(self.most_votes)
         else:
-            check_conditional_size(**self.states_shape(rows, order, furthest))
+            self.states_size(rows, order, furthest).check()
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """Estimate the seconds that `state_costs` takes.
@@ -226,28 +224,26 @@ class GNMax(OneScoreMechanism):
         """
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
-        return conditional_seconds(**self.states_shape(rows, order, furthest))
+        return self.states_size(rows, order, furthest).seconds()
 
-    def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
+    def states_size(self, rows: int, order: float, furthest: int) -> ConditionalSize:
         """Return the public numbers that determine the time and memory of `state_costs`."""
-        shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
-        return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
+        return ConditionalSize(rows, self.classes, self.most_votes, self.sigma2, order, furthest)
 
     def loss_chance(self, counts: Histograms) -> Floats:
         """Return Pr[the answer is not the plurality] of each query, which is Φ(z), [queries]."""
         return np.asarray(ndtr(self.scores(counts)), dtype=np.float64)
 
-    def worst_answers(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats, *, lone: bool = False) -> Floats:
         """Return w2(λ), the worst-case RDP cost of an answer over all votes, [orders], nats.
 
-        k votes that move together cost as much as one vote at noise σ2/k.
+        k votes that move together cost as much as one vote at noise σ2/k. If a vote is only added
+        or removed, only two outcomes matter: the class of this vote wins, or another class wins.
         """
-        together = self.votes_together
+        if lone:
+            return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
         return worst_argmax_rdp(
-            sigma=self._sigma if together else self.sigma2,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=1 if together else self.teachers_per_record,
+            sigma=self._sigma, classes=self.classes, orders=orders, several=self.votes_apart
         )
 
     @property
@@ -258,14 +254,6 @@ class GNMax(OneScoreMechanism):
         changes the gap between the counts by half as much as a vote that is moved.
         """
         return self.sigma2 * (2.0 if self.classes == 2 else math.sqrt(2.0))
-
-    def lone_answers(self, orders: Floats) -> Floats:
-        """Return the worst-case cost of an answer if a vote is added or removed, [orders], nats.
-
-        Only two outcomes matter: the class of the added or removed vote wins, or another class
-        wins.
-        """
-        return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """Return the steps that a textbook would compose: k2 histograms, L2 sensitivity k√2."""

@@ -122,26 +122,17 @@ class LNMax(OneScoreMechanism):
         """
         return laplace_cdf(self.scores(counts))
 
-    def worst_answers(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats, *, lone: bool = False) -> Floats:
         """Return the worst-case RDP cost of an answer over all votes, [orders], nats.
 
-        k votes that move together cost as much as one vote at scale b/k.
+        k votes that move together cost as much as one vote at scale b/k. A vote that is only added
+        or removed changes one count, so it costs as much as randomised response with ε = k/b.
         """
-        together = self.votes_together
+        if lone:
+            return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
         return worst_laplace_max_rdp(
-            scale=self._scale if together else self.laplace_scale,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=1 if together else self.teachers_per_record,
+            scale=self._scale, classes=self.classes, orders=orders, several=self.votes_apart
         )
-
-    def lone_answers(self, orders: Floats) -> Floats:
-        """Return the cost of an answer if a vote is added or removed, [orders], nats.
-
-        Adding or removing a vote changes only one count, so the cost is that of randomised response
-        with ε = k/b.
-        """
-        return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
         """Return the steps that a textbook would compose: k2 answers that are ε0-DP each."""

@@ -32,7 +32,7 @@ from pate_cli.disclosure.cost import shown
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
-from pate_cli.mechanisms.amounts import Amount
+from pate_cli.mechanisms import Amount
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning import words
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon

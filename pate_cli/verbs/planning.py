@@ -22,8 +22,7 @@ from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, OrderChoice, 
 from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.files.addresses import public_name
-from pate_cli.mechanisms import CLASSES, RULED, MechanismChoice, mechanism_class
-from pate_cli.mechanisms.amounts import Amount, in_votes
+from pate_cli.mechanisms import CLASSES, RULED, Amount, MechanismChoice, in_votes, mechanism_class
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning import plan as planning
 from pate_cli.planning.cost import (

@@ -16,8 +16,7 @@ from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.amounts import Amount, in_votes
+from pate_cli.mechanisms import Amount, MechanismChoice, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows

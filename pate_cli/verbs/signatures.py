@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import Report
     from pate_cli.disclosure.verification import Verification
-    from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.mechanisms.amounts import Amount
+    from pate_cli.mechanisms import Amount, MechanismChoice
     from pate_cli.mechanisms.base import Mechanism
     from pate_cli.planning.cost import Compared, VoteCost
     from pate_cli.planning.plan import Plan, VoterPlan

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.accounting import cost_table
-from pate_cli.accounting.cost_table import ScoreTable, Tally, costs_within
+from pate_cli.accounting.cost_table import ScoreTable, Tally, TallySum, costs_within
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -25,6 +25,22 @@ def test_cells_are_counted_however_many_columns_there_are(columns, entries):
     again, places = Tally.with_places(cells)
     np.testing.assert_array_equal(again.cells[places], cells)
     np.testing.assert_array_equal((tally + again).weights, 2 * weights)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=9), max_size=9))
+def test_sums_of_tallies_do_not_depend_on_how_queries_were_divided(parts):
+    total, seen, added = TallySum(), [], Tally.of(np.array([[9, 9], [9, 9]]), np.array([2**40, 3]))
+    for part in parts:
+        one = Tally.of(np.array(part, dtype=np.int64).reshape(-1, 2))
+        total.add(one)
+        added = one + added
+        seen += part
+        if len(part) % 3 == 0:  # looked at between, too
+            assert total.total.queries == len(seen)
+    wanted = {cell: seen.count(cell) for cell in sorted(seen)}
+    for found, cells in ((total.total, wanted), (added, wanted | {(9, 9): 2**40 + 3})):
+        assert list(map(tuple, found.cells.tolist())) == list(cells)
+        assert found.weights.tolist() == list(cells.values())
 
 
 @pytest.mark.parametrize("height", [-9.0, -0.3, 0.0, 0.7, 9.0])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.accounting.amplification import record_epsilon
-from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.conversion import record_epsilon, round_up
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.disclosure.guarantee import report_of
 from pate_cli.disclosure.settings import Training

@@ -1,4 +1,4 @@
-"""Tallies add up; mechanisms survive the trip through their parameters; costs keep their caps."""
+"""Parameters as users write them and as they are stored; costs add up and keep their caps."""
 
 import math
 from dataclasses import replace
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.core.errors import LedgerError, ParameterError
-from pate_cli.mechanisms import confident, scored_from_parameters
+from pate_cli.core.words import MechanismName
+from pate_cli.mechanisms import Amount, MechanismChoice, confident, scored_from_parameters
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -23,45 +23,6 @@ from slices import some
 
 CONFIDENT = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 ARGMAX = GNMax(50, 3, sigma2=8.0)
-
-cell_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12)
-
-
-def tally(cells):
-    return Tally.of(np.array(cells, dtype=np.int64).reshape(-1, 2))
-
-
-def as_dict(one):
-    return {tuple(c): int(w) for c, w in zip(one.cells.tolist(), one.weights, strict=True)}
-
-
-@given(cell_lists, cell_lists, cell_lists)
-def test_tallies_are_a_commutative_monoid(a, b, c):
-    wanted = {cell: (a + b + c).count(cell) for cell in a + b + c}
-    assert as_dict(tally(a) + (tally(b) + tally(c))) == wanted
-    assert as_dict((tally(a) + tally(b)) + tally(c)) == wanted
-    assert as_dict(tally(c) + tally(b) + tally(a)) == wanted
-    assert (
-        as_dict(tally(a) + Tally.empty()) == as_dict(tally(a)) == as_dict(Tally.empty() + tally(a))
-    )
-    assert (tally(a) + tally(b)).queries == len(a) + len(b)
-
-
-@given(st.lists(cell_lists, max_size=12))
-def test_a_sum_under_way_is_that_of_all_at_once(parts):
-    total, seen = TallySum(), []
-    for part in parts:
-        total.add(tally(part))
-        seen += part
-        if len(part) % 3 == 0:  # looked at between, too
-            assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
-    assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
-    assert total.total.cells.tolist() == sorted(total.total.cells.tolist())
-
-
-def test_weights_are_kept_exactly():
-    heavy = Tally.of(np.array([[0, 1], [0, 1]]), np.array([2**40, 3]))
-    assert as_dict(heavy + heavy) == {(0, 1): 2 * (2**40 + 3)}
 
 
 @pytest.mark.parametrize(
@@ -207,3 +168,40 @@ def test_worst_case_costs_and_gaussian_dp_add_up():
     steps = five.textbook(queries=9, answers=4)
     assert sum(step.count / step.noise_multiplier**2 for step in steps) == pytest.approx(mu**2)
     assert [step.count for step in steps] == [9, 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "votes"),
+    [
+        *((200, 200.0), (1, 1.0), (0, 0.0), (-3.5, -3.5), ("200", 200.0), (" 1e2 ", 100.0)),
+        *(("80%", 200.0), ("0.4%", 1.0), ("120 %", 300.0), ("0.8 votes", 0.8), ("1vote", 1.0)),
+    ],
+)
+def test_amounts(given, votes):
+    assert Amount.of("threshold", given).votes(250) == votes
+
+
+@given(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True))
+def test_what_could_be_a_share_is_refused_with_both_readings(value):
+    for given_value in (value, repr(value)):
+        with pytest.raises(ParameterError, match=r"`sigma1` .* votes, or .*% of the teachers\?"):
+            Amount.of("sigma1", given_value)
+    assert Amount.of("sigma1", f"{value!r} votes").votes(7) == value
+
+
+@pytest.mark.parametrize("text", ["", "abc", "80 percent", "%", "8 0", None, [3], "1,5"])
+def test_what_is_no_number(text):
+    with pytest.raises(ParameterError, match="`sigma2` must be a number of votes, or a share"):
+        Amount.of("sigma2", text)
+
+
+def test_a_choice_takes_shares_and_keeps_its_units():
+    choice = MechanismChoice(
+        MechanismName.CONFIDENT, {"threshold": "80%", "sigma1": "0.5 votes", "sigma2": 20}
+    )
+    again = choice.among(MechanismName.CONFIDENT).affording(3)
+    for teachers, threshold in ((250, 200.0), (10, 8.0)):
+        built = again.build(teachers=teachers, classes=3, queries=5, delta=1e-5)
+        assert (built.threshold, built.sigma1, built.sigma2) == (threshold, 0.5, 20.0)
+    with pytest.raises(ParameterError, match="80% of the teachers"):
+        MechanismChoice(MechanismName.CONFIDENT, {"threshold": 0.8})

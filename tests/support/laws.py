@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import laplace
 
+from divergences import renyi
+
 
 def gaussian_argmax_law(histograms, sigma):
     """log Pr[argmax of n + N(0, σ²) is i], [k, m], by Gauss–Legendre panels in log space."""
@@ -59,6 +61,15 @@ def best_of_law(counts):
     hazard = np.exp(-((c[:, None] - counts) ** 2) / 2.0 - below) / np.sqrt(2.0 * np.pi)
     weights = np.tile(weights, edges.size - 1)
     return c, weights * np.exp(below.sum(axis=1)) * hazard.sum(axis=1)
+
+
+def expected_moment(counts, a, b, sigma, order):
+    """E_C of the moment of the argmax, minus 1, for a vote from a to b; C is the best other."""
+    rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)]) / sigma
+    c, density = best_of_law(rest)
+    x, y = counts[a] / sigma - c, counts[b] / sigma - c
+    here, there = three_outcome_law(x, y), three_outcome_law(x - 1.0 / sigma, y + 1.0 / sigma)
+    return float(density @ np.expm1((order - 1.0) * renyi(here.T, there.T, order)))
 
 
 def laplace_argmax_law(histograms, scale):

@@ -10,7 +10,7 @@ cost of the test and the argmax together, for the same votes; test and argmax ar
 y = n_b, let r be the largest count of the other classes, and C their largest noisy count. The
 largest counts before and after the move are v = max(x, y, r) and v' = max(x − 1, y + 1, r). The
 test passes with probability p = Φ((v − T)/σ1) before and p' = Φ((v' − T)/σ1) after the move. Let h
-be the moment minus 1 of the argmax if C is given; the module `best_of_others` has its formula. Then
+be the moment minus 1 of the argmax if C is given; the module `conditional` has its formula. Then
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
@@ -18,7 +18,7 @@ be the moment minus 1 of the argmax if C is given; the module `best_of_others` h
 it. Let F be the count of f, and o the other class of the pair. If d votes change the count of f
 from F to F + i, all classes except f together lose at most l = d − i₋ votes and gain at most g = d
 − i₊ votes, where i₊ and i₋ are the positive and the negative part of i, and |i| ≤ d. So max(l, g) =
-d and i = l − g. The module `best_of_others` computes t_0, an upper bound on h if C is given. Let
+d and i = l − g. The module `conditional` computes t_0, an upper bound on h if C is given. Let
 S_{l,g} be the largest t_0, for fixed noise, of all votes in which f has F + i votes and the other
 classes have lost at most l votes and gained at most g votes. Let
 
@@ -41,28 +41,22 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised, weight_raised
-from pate_cli.accounting.gaussian.best_of_others import (
+from pate_cli.accounting.gaussian.conditional import (
+    Balls,
     BestOfOthers,
+    ConditionalSize,
     Lattice,
     Table,
     Touched,
-    lone_vote,
-    moved_vote,
-    overflows,
-    rounded_up,
-)
-from pate_cli.accounting.gaussian.conditional import (
-    Balls,
-    check_conditional_size,
-    conditional_seconds,
     every_touch,
+    moved_vote,
+    rounded_up,
     row_parts,
     with_errors,
 )
@@ -426,9 +420,8 @@ class _TiedQuery:
     is one or two classes of a query whose counts one vote changes.
 
     Attributes:
-        lattice: the lattice of counts and of C, the largest noisy count of the unchanged classes.
-        gives, takes, lone: tables of t_0, the bound on the moment minus 1 of the argmax if C is
-            given; `moved_vote` and `lone_vote` describe them.
+        gives, takes: tables of t_0, the bound on the moment minus 1 of the argmax if C is
+            given; `moved_vote` describes them.
         balls: tables of t_d, the largest t_0 of all votes within distance d.
         test: the effect of the threshold test on the moment.
         distances: how many distances d = 0, 1, … to the votes of the query are computed.
@@ -436,10 +429,8 @@ class _TiedQuery:
         progress: see `tied_rdp`.
     """
 
-    lattice: Lattice
     gives: Table
     takes: Table
-    lone: Floats
     balls: Balls
     test: _Test
     distances: int
@@ -465,7 +456,9 @@ class _TiedQuery:
             )
         return found
 
-    def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
+    def pairs(
+        self, touched: Touched, others: BestOfOthers, share: float, *, by_larger: bool = False
+    ) -> Floats:
         """Return the largest E_q[(p/q)^λ] − 1 if a vote moves within a pair, [cases, distances].
 
         The vote moves from one class of the pair to the other class, in either direction.
@@ -473,27 +466,22 @@ class _TiedQuery:
         Args:
             touched, others: the pairs, and the distributions of C in their rows.
             share: which share of all work this call does.
+            by_larger: return a larger bound in half of the time, for which the larger class of
+                each pair is f, and the smaller class is never f.
         """
         found = np.zeros((len(touched), self.distances))
-        for at, some in touched.parts(_cases_at_once(self.lattice)):
-            part = share * at.size / len(touched)
-            gives, takes = self._kinds(_Sides.larger(some, others).both, part)
+        for at, some in touched.parts(_cases_at_once(self.balls.lattice)):
+            sides = _Sides.larger(some, others)
+            gives, takes = self._kinds(
+                sides if by_larger else sides.both, share * at.size / len(touched)
+            )
             # A vote moves from the larger class to the smaller one, or the other way. Each
             # direction has two bounds, one for each choice of f.
-            down = np.minimum(gives[: at.size], takes[at.size :])
-            up = np.minimum(gives[at.size :], takes[: at.size])
+            down, up = gives[: at.size], takes[: at.size]
+            if not by_larger:
+                down = np.minimum(down, takes[at.size :])
+                up = np.minimum(up, gives[at.size :])
             found[at] = np.maximum(down, up)
-        return found
-
-    def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return a bound on the result of `pairs` in half of its time, [cases, distances].
-
-        For this bound the larger class of each pair is f, and the smaller class is never f.
-        """
-        found = np.zeros((len(touched), self.distances))
-        for at, some in touched.parts(_cases_at_once(self.lattice)):
-            part = share * at.size / len(touched)
-            found[at] = np.maximum(*self._kinds(_Sides.larger(some, others), part))
         if not len(touched):
             self.progress(share)
         return found
@@ -521,7 +509,7 @@ class _TiedQuery:
         With `gives` class f loses a vote; otherwise class f gains a vote.
         """
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
-        spread = _Spread(table, self.lattice, sides, distances=self.distances)
+        spread = _Spread(table, self.balls.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
         for losses in range(self.distances):
             if stopped.is_set():
@@ -529,7 +517,7 @@ class _TiedQuery:
             if losses:
                 spread.lose()
             moment = self.charged(spread.expected(losses), np.maximum(losses, gains))
-            reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
+            reach = _Reach.of(sides, losses, gains, teachers=self.balls.lattice.teachers)
             found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
             _add(found, losses, worst)
             self.progress(share)
@@ -541,14 +529,14 @@ class _TiedQuery:
         The vote is added or withdrawn, so that no other class changes. C is the largest noisy count
         of all classes except f.
         """
-        lattice, gains = self.lattice, np.arange(self.distances)
+        lattice, gains = self.balls.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
         along = np.zeros((own.size, lattice.places))
         first = own[:, None] * lattice.cells
         np.put_along_axis(along, first + np.arange(lattice.laws), others.law(touched), axis=1)
         sides = _Sides(own, touched.rivals, touched.rivals, along, 0)
         worst = np.zeros((own.size, self.distances))
-        line, place = self.lone, np.arange(lattice.places)
+        line, place = self.balls.lone[0], np.arange(lattice.places)
         for losses in range(self.distances):
             if losses:
                 for _ in range(lattice.cells):
@@ -612,25 +600,20 @@ def tied_rdp(
         λ/σ2²). If λ(λ−1)/σ2² > 500, the result is λ/(2σ1²) + min(argmax_cap, λ/σ2²).
 
     Raises:
-        ParameterError: the computation might need too much memory (`check_conditional_size`,
-            `check_tied_size`).
+        ParameterError: the computation might need too much memory (`check_tied_size`).
     """
     rows, classes = counts.shape
     argmax_cap = min(argmax_cap, order / sigma**2)
     cap = order / (2.0 * sigma_threshold**2) + argmax_cap
-    if rows == 0 or overflows(sigma=sigma, order=order):
+    size = ConditionalSize(rows, classes, teachers, sigma, order, int(distances[-1]))
+    if rows == 0 or size.overflows:
         return np.full((distances.size, rows), cap)
-    every = int(distances[-1]) + 1
-    shape: dict[str, Any] = {"teachers": teachers, "classes": classes, "sigma": sigma}
-    check_conditional_size(**shape, rows=rows, order=order, furthest=every - 1)
-    check_tied_size(**shape, order=order)
-    lattice = Lattice.of(**shape, order=order)
+    check_tied_size(size)
+    every, lattice = size.furthest + 1, size.lattice
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
     query = _TiedQuery(
-        lattice=lattice,
         gives=rounded_up(gives),
         takes=rounded_up(takes),
-        lone=lone_vote(lattice, order=order, shift=1.0 / sigma),
         balls=Balls.of(lattice, gives, order=order, distances=np.arange(every)),
         test=_Test.of(teachers=teachers, threshold=threshold, sigma=sigma_threshold, order=order),
         distances=every,
@@ -646,8 +629,8 @@ def tied_rdp(
         found[:] = query.pairs(leaders, others, _LEADERS_SHARE * share)
         # For most other pairs, a faster bound already shows that they do not cost more.
         left = _above(pairs, query.untied(pairs, others), found)
-        tied = query.by_larger(left, others, (1.0 - _LEADERS_SHARE) * share)
-        left = _above(left, tied, found)
+        larger = query.pairs(left, others, (1.0 - _LEADERS_SHARE) * share, by_larger=True)
+        left = _above(left, larger, found)
         np.maximum.at(found, left.rows, query.pairs(left, others, 0.0))
         left = _above(single, query.untied(single, others), found)
         np.maximum.at(found, left.rows, query.lone_votes(left, others))
@@ -665,21 +648,19 @@ def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
     return touched.take(np.flatnonzero((bound > found[touched.rows]).any(axis=1)))
 
 
-def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
+def check_tied_size(size: ConditionalSize) -> None:
     """Raise ParameterError if `tied_rdp` might need too much memory for some histograms.
 
     Raises:
-        ParameterError: the table of t_0 (`moved_vote`) would be so large that memory may not have
-            room for a few copies of it.
+        ParameterError: `ConditionalSize.check` raises it; or the table of t_0 (`moved_vote`) would
+            be so large that memory may not have room for a few copies of it.
     """
-    if overflows(sigma=sigma, order=order):
-        return
-    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    table = (2 * lattice.gap + 1) * lattice.places
-    if table > _MOST_PLACES:
+    size.check()
+    if not size.overflows and size.lattice.table > _MOST_PLACES:
         raise ParameterError(
-            f"`bound` conditional needs a table of {table} numbers for {teachers} teachers and "
-            f"sigma {sigma:g}, and at most {_MOST_PLACES} are allowed; use `bound` two-tail"
+            f"`bound` conditional needs a table of {size.lattice.table} numbers for "
+            f"{size.teachers} teachers and sigma {size.sigma:g}, and at most {_MOST_PLACES} are "
+            "allowed; use `bound` two-tail"
         )
 
 
@@ -687,25 +668,13 @@ def _cases_at_once(lattice: Lattice) -> int:
     return max(1, _NUMBERS_AT_ONCE // lattice.laws)
 
 
-def tied_seconds(
-    *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
-) -> float:
-    """Estimate how long `tied_rdp` takes (seconds); the arguments are those of `tied_rdp`."""
-    if overflows(sigma=sigma, order=order):
+def tied_seconds(size: ConditionalSize) -> float:
+    """Estimate how long `tied_rdp` takes (seconds)."""
+    if size.overflows:
         return 0.0
-    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    table = (2 * lattice.gap + 1) * lattice.places * lattice.cells
-    sides = rows * (2 + min(classes * (classes - 1) // 2 - 1, _PAIRS_LEFT))
+    lattice, pairs = size.lattice, size.classes * (size.classes - 1) // 2
+    sides = size.rows * (2 + min(pairs - 1, _PAIRS_LEFT))
     passes = 3 + sides // _cases_at_once(lattice)
-    return (
-        conditional_seconds(
-            rows=rows,
-            classes=classes,
-            teachers=teachers,
-            sigma=sigma,
-            order=order,
-            furthest=furthest,
-        )
-        + (furthest + 1) ** 2 * (passes * table * _SPREAD_SECONDS)
-        + (furthest + 1) ** 2 * (sides * lattice.laws * _LAW_SECONDS)
-    )
+    spread = passes * (lattice.table * lattice.cells) * _SPREAD_SECONDS
+    laws = sides * lattice.laws * _LAW_SECONDS
+    return size.seconds() + (size.furthest + 1) ** 2 * spread + (size.furthest + 1) ** 2 * laws

@@ -8,8 +8,9 @@ from scipy.special import ndtr
 
 from divergences import exact_test, renyi
 from graphs import Graph, neighbours_of
-from laws import best_of_law, checked_argmax_law, three_outcome_law
+from laws import checked_argmax_law, expected_moment
 from pate_cli.accounting.gaussian import tied
+from pate_cli.accounting.gaussian.conditional import ConditionalSize
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
@@ -62,13 +63,10 @@ def direct(counts, *, sigma, threshold, sigma1, order):
     for a, b in itertools.permutations(range(len(counts)), 2):
         if counts[a] == 0:
             continue
-        rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)])
-        c, density = best_of_law(rest / sigma)
-        x, y = counts[a] / sigma - c, counts[b] / sigma - c
-        here, there = three_outcome_law(x, y), three_outcome_law(x - 1.0 / sigma, y + 1.0 / sigma)
-        label = 1.0 + density @ np.expm1((order - 1.0) * renyi(here.T, there.T, order))
+        rest = max(n for i, n in enumerate(counts) if i not in (a, b))
+        label = 1.0 + expected_moment(counts, a, b, sigma, order)
         p, q = (
-            ndtr((max(*pair, rest.max()) - threshold) / sigma1)
+            ndtr((max(*pair, rest) - threshold) / sigma1)
             for pair in ((counts[a], counts[b]), (counts[a] - 1, counts[b] + 1))
         )
         moment = (1 - p) ** order * (1 - q) ** (1 - order) + p**order * q ** (1 - order) * label
@@ -151,25 +149,24 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     seen = []
 
     def kept(touched, bound, found):
-        seen.append((touched, bound))
+        seen.append(bound)
         return touched
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tied, "_above", kept)
         results = []
-        for name in ("pairs", "by_larger", "lone_votes"):
+        for name in ("pairs", "lone_votes"):
             true = getattr(tied._TiedQuery, name)
-            patch.setattr(
-                tied._TiedQuery,
-                name,
-                lambda self, touched, *rest, true=true: (
-                    results.append((touched, true(self, touched, *rest))) or results[-1][1]
-                ),
-            )
+
+            def noted(self, touched, *rest, true=true, **more):
+                results.append(true(self, touched, *rest, **more))
+                return results[-1]
+
+            patch.setattr(tied._TiedQuery, name, noted)
         cost(histograms, distances=np.arange(8), **dict(LONG, teachers=60, threshold=40.0))
     # Leaders, then pairs by their larger class and whole, then single classes.
-    (_, (_, larger), (_, whole), (_, lone)) = results
-    (_, untied), (_, by_larger), (_, untied_lone) = seen
+    _, larger, whole, lone = results
+    untied, by_larger, untied_lone = seen
     slack = 1.0 + 1e-9
     assert np.all(whole <= larger * slack)
     assert by_larger is larger
@@ -288,4 +285,4 @@ def test_tables_too_large_for_memory_are_refused():
     with pytest.raises(ParameterError, match="GiB"):
         cost([[3, 2, 1]], teachers=5000, sigma=800.0, threshold=3.0, sigma1=1.0, order=3.0)
     with pytest.raises(ParameterError, match="a table of"):
-        check_tied_size(teachers=5000, classes=3, sigma=800.0, order=3.0)
+        check_tied_size(ConditionalSize(1, 3, 545, 2.0, 3.0, 0))

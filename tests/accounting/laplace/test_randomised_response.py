@@ -118,12 +118,10 @@ def test_three_outcomes_in_closed_form(x, y):
 
 def test_worst_votes_of_more_teachers_and_two_classes():
     cap = randomised_response_rdp(epsilon=0.3, orders=ORDERS)
-    three = worst_laplace_max_rdp(scale=20.0, classes=5, orders=ORDERS, teachers_per_record=3)
-    np.testing.assert_array_equal(three, cap)
-    two = worst_laplace_max_rdp(scale=20.0, classes=2, orders=ORDERS, teachers_per_record=3)
-    np.testing.assert_array_equal(
-        two, worst_laplace_max_rdp(scale=20 / 3, classes=2, orders=ORDERS)
-    )
+    told = {"scale": 20.0 / 3.0, "orders": ORDERS}
+    np.testing.assert_array_equal(worst_laplace_max_rdp(classes=5, **told, several=True), cap)
+    two = worst_laplace_max_rdp(classes=2, **told, several=True)
+    np.testing.assert_array_equal(two, worst_laplace_max_rdp(classes=2, **told))
     assert np.all(two < cap)
 
 

@@ -11,8 +11,14 @@ through `withheld`, because texts of other libraries may quote an address with a
 
 from __future__ import annotations
 
+import functools
+import os
 import re
-from typing import ClassVar, Final
+from collections.abc import Callable
+from typing import ClassVar, Final, ParamSpec, TypeVar
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 _LONGEST_NAME: Final = 60
 _LONGEST_MESSAGE: Final = 600
@@ -206,3 +212,22 @@ def _without_user(rest: str) -> str:
     # A password may contain a slash or a question mark that was not escaped.
     _, at, after = rest.rpartition("@")
     return after if at else rest[len(authority) :]
+
+
+def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Shorten the traceback of a PateError, unless PATE_DEBUG is set.
+
+    The shortened traceback only shows the caller's line and one line of pate.
+    """
+
+    @functools.wraps(function)
+    def called(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **given)
+        except PateError as error:
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return called

@@ -38,7 +38,7 @@ import numpy as np
 from pate_cli.accounting.composition import Curves
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.core.checks import check_orders
-from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError, brief
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
@@ -57,6 +57,7 @@ _ORDERS: Final = (
 )
 
 
+@brief
 def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
     """Return the RDP cost of a release, order by order, for another accountant.
 
@@ -111,6 +112,7 @@ def converted(curve: Stated, delta: float) -> float:
     return Curves(np.array(curve.orders), np.array(curve.rdp)).epsilon(delta=delta)
 
 
+@brief
 def dp_event(report: Described) -> Any:
     """Return the cost of a report's labels as an event of dp-accounting, for its `PLDAccountant`.
 

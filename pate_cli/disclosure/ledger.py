@@ -18,7 +18,7 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.errors import LedgerError
+from pate_cli.core.errors import LedgerError, brief
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.settings import ReleasePlan, Settings, draws_of
@@ -189,6 +189,7 @@ class Ledger(Result):
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
+    @brief
     def read(cls, path: str | PathLike[str]) -> Ledger:
         """Return the ledger in a file; if the file has no ledger, LedgerError names the file."""
         with reading(path, "one of the ledgers") as file:

@@ -28,7 +28,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.errors import LedgerError
+from pate_cli.core.errors import LedgerError, brief
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import Settings
@@ -105,6 +105,7 @@ class SpendRecord:
         return SpendRecord((*runs.values(), *other.missing_in(self)))
 
     @classmethod
+    @brief
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """Return the record in a file; an empty record if there is no such file.
 

@@ -16,7 +16,6 @@ import enum
 import functools
 import importlib
 import inspect
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +27,7 @@ from sys import float_info
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from pate_cli.core import words
-from pate_cli.core.errors import ParameterError, PateError, UsageError, quoted
+from pate_cli.core.errors import ParameterError, UsageError, brief, quoted
 from pate_cli.core.progress import progress
 from pate_cli.core.said import texts_of
 
@@ -352,25 +351,6 @@ def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
 
 
 # --- verbs, which refuse wrong arguments before they read any vote -------------------------------
-
-
-def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Shorten the traceback of a PateError, unless PATE_DEBUG is set.
-
-    The shortened traceback only shows the caller's line and one line of pate.
-    """
-
-    @functools.wraps(function)
-    def called(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-        __tracebackhide__ = True
-        try:
-            return function(*args, **given)
-        except PateError as error:
-            if os.environ.get("PATE_DEBUG"):
-                raise
-            raise error.with_traceback(None) from None
-
-    return called
 
 
 def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:

@@ -47,6 +47,7 @@ from pate_cli.verbs.request import (
     PARAMETERS,
     Request,
     parameters_in,
+    prior_votes,
     published,
     reading,
     requested,
@@ -224,9 +225,7 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     """Return the threshold, noise and `prior_weight` that the caller gave, as numbers of votes."""
     given = in_votes(parameters_in(asked), teachers)
     if asked["prior_weight"] is not None:
-        given["prior_weight"] = round(
-            Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
-        )
+        given["prior_weight"] = prior_votes(asked["prior_weight"], teachers)
     return given
 
 

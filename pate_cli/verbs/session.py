@@ -28,6 +28,7 @@ from pate_cli.core.errors import (
     ParameterError,
     UsageError,
     VoteError,
+    brief,
     quoted,
 )
 from pate_cli.core.noise import RunKey
@@ -47,7 +48,7 @@ from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.labelling import DrawLabels, Drawn
 from pate_cli.verbs import signatures
-from pate_cli.verbs.keywords import brief, opened_by
+from pate_cli.verbs.keywords import opened_by
 from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes

@@ -110,3 +110,13 @@ def test_tune_refuses_a_parameter_of_another_mechanism(pate):
     words = ("--synthetic", "teachers=50,classes=3,queries=40", "--target-epsilon", 2)
     done = pate("tune", *words, "--mechanism", "gnmax", "--threshold", 40, code=2)
     assert "--threshold cannot be used with --mechanism gnmax, which takes --sigma2" in done.stderr
+
+
+def test_tune_takes_a_whole_number_of_votes_for_a_guess(pate, votes, tmp_path):
+    """The search once rounded the number that was given."""
+    np.save(votes, np.array([[30, 10]] * 20))
+    np.save(tmp_path / "prior.npy", np.zeros(20, int))
+    words = (votes, "--layout", "counts", "--target-epsilon", 2)
+    prior = ("--prior", tmp_path / "prior.npy", "--prior-weight", 2.5)
+    done = pate("tune", *words, *prior, code=2)
+    assert "--prior-weight must be a whole number of votes, at least 0, got 2.5" in done.stderr

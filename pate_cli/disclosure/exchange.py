@@ -22,9 +22,9 @@ Gaussians without any shift. The mixture without a shift costs nothing, but `PLD
 every event with such a mixture under `REPLACE_ONE`. All events that are composed with the event
 from `dp_event` must be stated for the neighbouring relation of the accountant.
 
-Reports of tested targets, reports with the costs of other mechanisms (`external`) and reports of
-runs with a seed have neither a Rényi curve nor an event: `rdp_curve` and `dp_event` refuse these
-reports.
+Some reports have neither a Rényi curve nor an event, and `rdp_curve` and `dp_event` refuse them:
+reports of runs with a target ε and a release test (*tested targets*), reports with the costs of
+other mechanisms (`external`), and reports of runs with a seed.
 """
 
 from __future__ import annotations

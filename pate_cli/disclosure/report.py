@@ -387,7 +387,7 @@ class Report(ReportFacts, Result):
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
     def with_labels(self, path: str | os.PathLike[str]) -> Report:
-        """Return the report of labels that are in a file, with the hash of this file.
+        """Return a copy of this report that also has the hash and format of a file of its labels.
 
         Args:
             path: a file on disk, or an address of a store; the suffix says the format of labels.

@@ -277,5 +277,5 @@ def _built(parameters: Mapping[str, Any], among: type[_Kind]) -> _Kind:
         return kind(**fields)
     except (TypeError, ValueError, OverflowError, ParameterError) as error:
         raise LedgerError(
-            f"mechanism {name!r} cannot be built from its stored parameters: {error}"
+            f"mechanism {name!r} has wrong parameters in this file: {error}"
         ) from None

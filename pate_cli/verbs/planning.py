@@ -174,7 +174,7 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
 
 
 def _refuse_missing_votes(asked: Mapping[str, Any]) -> None:
-    """Raise UsageError if there are no votes, and a keyword needs them or made-up votes."""
+    """Raise UsageError if `tune` gets neither votes nor `synthetic`, or a keyword lacks votes."""
     if asked["votes"] is not None:
         return
     if asked["synthetic"] is None:

@@ -12,7 +12,7 @@ import pytest
 
 from opened import by_hand, refused
 from opened import listed as read
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
@@ -249,3 +249,11 @@ def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell, monkeypatch):
         except VoteError as error:
             found.append(str(error).partition(": ")[2].replace("29", "2"))
     assert found[0] == found[1]
+
+
+def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path):
+    counts = np.array([[3, 1], [0, 4], [2, 2]])
+    np.save(tmp_path / "v.npy", counts)
+    for source in (tmp_path / "v.npy", counts):
+        said = refused(source, UsageError, layout="counts", skip_rows=1)
+        assert "`skip_rows` is not an option for this format" in said

@@ -7,6 +7,8 @@ Two functions remove passwords from addresses. `without_credentials` takes a sin
 or a cluster, which may be an address and may contain blanks. `withheld` takes a whole message, and
 removes the passwords of all addresses in it; in a message, a blank ends an address. All messages go
 through `withheld`, because texts of other libraries may quote an address with a password.
+
+`brief` shortens the tracebacks of public functions.
 """
 
 from __future__ import annotations

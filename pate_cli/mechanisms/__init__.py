@@ -276,6 +276,4 @@ def _built(parameters: Mapping[str, Any], among: type[_Kind]) -> _Kind:
     try:
         return kind(**fields)
     except (TypeError, ValueError, OverflowError, ParameterError) as error:
-        raise LedgerError(
-            f"mechanism {name!r} has wrong parameters in this file: {error}"
-        ) from None
+        raise LedgerError(f"mechanism {name!r} has wrong parameters: {error}") from None

@@ -36,7 +36,7 @@ from pate_cli.paper.sensitivity import (
     gnmax_local_sensitivity,
 )
 from pate_cli.planning.cost import CostAnalysis
-from pate_cli.planning.sanitized import Sensitivity
+from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.labelling import LedgerAccount
 

@@ -35,7 +35,7 @@ from pate_cli.planning.cost import (
 )
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.plan import Plan, Question, VoterPlan, plan_voters
-from pate_cli.planning.sanitized import Sensitivity, price_votes
+from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism
     from pate_cli.planning.cost import Compared, VoteCost
     from pate_cli.planning.plan import Plan, VoterPlan
-    from pate_cli.planning.sanitized import Sensitivity
+    from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.planning.tune import Tuned
     from pate_cli.run.publication import Into
     from pate_cli.verbs.aggregate import Aggregation

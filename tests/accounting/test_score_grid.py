@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import Graph
 from lattices import COARSE
 from pate_cli.accounting.cost_table import costs_within
 from pate_cli.accounting.gaussian.noisy_max import (
@@ -241,3 +242,17 @@ def test_where_v_is_no_count_of_the_winner_or_columns_are_too_many_they_move_apa
         table = mechanism.cost_table(3.0)
         assert table.rivals is None
         assert table.lattice == table.grid == mechanism.argmax.cost_table(3.0).grid
+
+
+@pytest.mark.parametrize(("teachers", "classes", "sigma"), [(8, 3, 1.5), (6, 4, 3.0), (9, 2, 2.0)])
+def test_nothing_within_so_many_votes_costs_more(teachers, classes, sigma):
+    mechanism = of_shape((teachers, classes, sigma))
+    graph = Graph.of(teachers, classes, missing=2)
+    for order in (1.5, 4.0, 20.0):
+        table = mechanism.cost_table(order)
+        cells = mechanism.cells_of(graph.histograms, table.grid)
+        cost = table.cost(cells)
+        within = table.within(cells, np.arange(teachers + 1))
+        for distance, found in enumerate(within):
+            near = np.where(graph.distances <= distance, cost[None, :], 0.0).max(axis=1)
+            assert np.all(near <= found * (1.0 + 1e-12))

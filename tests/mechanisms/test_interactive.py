@@ -8,8 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from beside import a_student
+from checks_alone import threshold_rdp
 from divergences import coin
 from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
@@ -130,3 +132,14 @@ def test_a_made_up_student_for_the_public_rule_sees_no_votes():
     np.testing.assert_array_equal(one.predictions, two.predictions)
     sure = one.predictions.max(axis=1) > 0.5
     assert 0.65 < sure.mean() < 0.85
+
+
+@pytest.mark.parametrize("sigma1", [0.7, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("order", [1.5, 3.0, 12.0])
+def test_the_data_independent_check_is_a_supremum_over_all_real_scores(sigma1, order):
+    fine = np.linspace(-20.0, 20.0, 40_001)
+    exact = threshold_rdp(fine, threshold=8.3, sigma=sigma1, orders=np.array([order]))[0].max()
+    found = worst_threshold_rdp(
+        teachers=20, threshold=8.3, sigma=sigma1, orders=np.array([order]), real=True
+    )[0]
+    assert exact * (1.0 - 1e-12) <= found <= 1.03 * exact

@@ -31,12 +31,12 @@ ARGMAX = GNMax(50, 3, sigma2=8.0)
         ({"name": "lasso"}, "unknown mechanism 'lasso'; this tool knows "),
         ({"name": None}, "unknown mechanism None; this tool knows "),
         ({"name": ["gnmax"]}, "unknown mechanism ['gnmax']; this tool knows "),
-        ({"extra": 1}, "mechanism 'gnmax' has wrong parameters in this file: "),
+        ({"extra": 1}, "mechanism 'gnmax' has wrong parameters: "),
         (
             {"teachers": 0},
-            "mechanism 'gnmax' has wrong parameters in this file: `teachers` must be a ",
+            "mechanism 'gnmax' has wrong parameters: `teachers` must be a ",
         ),
-        ({"sigma2": None}, "mechanism 'gnmax' has wrong parameters in this file: "),
+        ({"sigma2": None}, "mechanism 'gnmax' has wrong parameters: "),
     ],
     ids=str,
 )

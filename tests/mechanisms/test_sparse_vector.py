@@ -60,7 +60,11 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, k):
     assert labeller.refused == refused
     assert labeller.stopped == (refused == refusals)
     assert "threshold" not in repr(labeller)
-    np.testing.assert_array_equal(mechanism.label(counts, RunKey.of(5).rows(0, 1)), labels)
+    labeller, noise, rest = mechanism.start(), RunKey.of(5).rows(0, 1), RunKey.of(5).rows(0, 1)
+    pieces = [labeller.label(part, noise) for part in np.split(counts, [0, 1, 700, 700, 1499])]
+    np.testing.assert_array_equal(np.concatenate(pieces), labels)
+    rest.laplace((1500, 2))
+    assert noise.laplace(1) == rest.laplace(1)  # A row draws two numbers, also after the end.
 
 
 def test_the_first_row_at_most_the_threshold_is_found_wherever_it_stands():

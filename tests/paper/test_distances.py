@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pate_cli.paper.costs import gnmax_log_q, gnmax_rdp, threshold_local_sensitivity, threshold_rdp
+from pate_cli.paper.release import smooth_sensitivity
 from pate_cli.paper.sensitivity import Plateau, check_conditions, gnmax_local_sensitivity
-from pate_cli.paper.tables import smooth_sensitivity
 from slices import some
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import norm
 
+from pate_cli.paper.release import ReleaseNoise, sanitized, unrounded
 from pate_cli.paper.rows import printed_tables
-from pate_cli.paper.tables import ReleaseNoise, sanitized, unrounded
 
 ARCHIVE = "https://storage.googleapis.com/pate-votes/votes.gz"
 

@@ -17,7 +17,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAnalysis
 from pate_cli.paper.costs import TABLE_ORDERS
 from pate_cli.planning.cost import TIGHT, TIGHT_ORDERS, measure_cost, queries_at
-from pate_cli.planning.sanitized import price_votes
+from pate_cli.planning.sensitivity import price_votes
 from runs import CountsRows, charged
 from slices import some
 

@@ -1,5 +1,6 @@
 """The public rule: it sees no votes, obeys what is given, and stays near the secret optimum."""
 
+import inspect
 import math
 from dataclasses import replace
 
@@ -26,6 +27,11 @@ PAPER = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 
 def choose(kind=UPPER, mechanism=MECHANISM, queries=200, delta=1e-5, **given):
     return choose_plan(kind, [(mechanism, queries)], delta=delta, **given)
+
+
+def test_the_rule_is_given_no_votes():
+    names = set(inspect.signature(choose_plan).parameters)
+    assert names == {"kind", "rounds", "delta", "order", "beta", "sigma"}
 
 
 def test_it_always_says_the_same_and_release_none_keeps_the_plan_of_a_later_release():

@@ -170,11 +170,12 @@ def test_what_the_pages_do_leaves_what_they_say(page):
 
 
 def _ran(lines, folder):
-    """Run the lines of a page that begin with `pate`; what they wrote on stdout."""
+    """Run the lines of a page, of which `head` only shows; what `pate` wrote on stdout."""
     found = []
     for line in lines.replace("\\\n", "").splitlines():
         line, _, to = line.partition(">")
         program, *words = shlex.split(line)
+        assert program in ("pate", "head"), line
         if program == "pate":
             done = runner.run(folder, *words)
             assert done.exit_code == 0, done.stderr

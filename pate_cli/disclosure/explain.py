@@ -1,8 +1,10 @@
-"""A report in plain words: its guarantee, who is protected, the premises, and what is unchecked.
+"""Texts for people: the explanation of a report, an entry of a register, the summary of a run.
 
-Every sentence is made from numbers that `disclosure.verification` has checked. If a check of a
-report failed, the explanation says so, and repeats no sentence of the report. A terminal, a
-notebook and an HTML page show equal sentences.
+Every sentence of an explanation is made from numbers that `disclosure.verification` has checked. If
+a check of a report failed, the explanation says so, and repeats no sentence of the report. A
+terminal, a notebook and an HTML page show equal sentences. The summary of a run (`summary_of`)
+describes a report that pate has just made, without checking it again. An entry of a register
+(`registry_entry`) has the numbers of a report in another form.
 """
 
 from __future__ import annotations

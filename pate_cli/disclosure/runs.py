@@ -361,7 +361,8 @@ class Run:
         if settings.rule is not None:  # The proof covers the session as a whole.
             return Cost(pairs=(Pair(cost.own.epsilon, cost.own.delta, "session"),))
         if settings.tested is not None:
-            return Cost(pairs=(replace(cost.pairs[0], came=self.counted),))
+            (pair,) = cost.pairs
+            return Cost(pairs=(replace(pair, came=self.counted),))
         return cost
 
     @property

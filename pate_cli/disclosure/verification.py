@@ -60,12 +60,12 @@ TRAINING: Final = "how private the training of the teachers was"
 DISJOINT: Final = "ensembles that are declared disjoint"
 GUESSES_FILE: Final = "the file of the prior"
 LIBRARY: Final = "dp-accounting"
+# Facts of these kinds nobody can check without the votes; sentences.ini says why.
 _SECRET: Final = {
     Checked.RELEASE_TEST: "test",
     Checked.SANITIZING: "draw",
     Checked.EXTERNAL: "stated",
 }
-"""Facts of these kinds nobody can check without the votes; sentences.ini says why."""
 # dp-accounting rounds privacy losses to multiples of this number.
 _STEP: Final = 1e-3
 _FIGURE: Final = 2e-4  # The rounding error of figures with four decimals.

@@ -3,7 +3,8 @@
 A dataclass is the schema of its document. `decoded` accepts exactly what the annotations allow: no
 boolean for a number, no number for a text, no missing or unknown field. The constructor of each
 dataclass checks whether the values of its fields are in range. Messages describe a fault in the
-same words for every kind of document; a `Refusal` gives the class of the error.
+same words for every kind of document; a `Refusal` gives the class of the error. `now` returns the
+time that documents contain.
 
 A `Form` is a kind of secret file. If pate used a damaged ledger without noticing, a report could
 state an ε that is too small. For example, a ledger that lost its list of earlier draws would hide

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -262,10 +262,10 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 
     `asked` maps each parameter of `signatures.cost` to its value.
     """
+    if isinstance(asked["mechanism"], Mechanism):
+        raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
     with requested(asked) as request:
-        choice, few = request.choice, request.few()
-        if not isinstance(choice, MechanismChoice):
-            raise UsageError("`compare` takes the name of a mechanism, not a mechanism object")
+        choice, few = cast("MechanismChoice", request.choice), request.few()
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
         rows = [
             _compared(request.under(other), other, matched, few)

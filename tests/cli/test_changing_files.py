@@ -103,7 +103,7 @@ def test_standard_input_that_is_a_file(tmp_path, counts, changing, monkeypatch, 
     changing(path, "grown", Copying, "path", time=1)
     with path.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        with pytest.raises(SystemExit, match="3"):
+        with pytest.raises(SystemExit, match=r"^3$"):
             app([str(word) for word in ("aggregate", "-", *OUTPUTS, *NOISE)])
     line = "pate: standard input: the file changed while it was read; run again"
     assert capsys.readouterr().err.splitlines()[-1] == line

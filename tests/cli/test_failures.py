@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,3 +227,15 @@ def test_a_secret_goes_to_no_stream(pate, votes, leftovers, ledger):
         assert (done.exit_code, done.stdout) == (2, "")
         assert f"{name} is no file, but only its owner may read this output" in done.stderr
         assert leftovers() == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_device_releases_no_labels(command, votes, leftovers):
+    words = ["-o", "/dev/full", "--format", "csv", "--report", "r.json", "--ledger", "l.json"]
+    result = subprocess.run(command("aggregate", votes, *words), capture_output=True, timeout=60)
+    assert (result.returncode, result.stdout) == (6, b"")
+    assert counted(result.stderr.decode().splitlines()[-1]) == (
+        "pate: cannot write /dev/full: No space left on device; what was written "
+        "to l.json, r.json stays"
+    )
+    assert leftovers() == ["l.json", "r.json"]

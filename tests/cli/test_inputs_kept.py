@@ -96,7 +96,8 @@ def test_what_is_behind_a_descriptor(what, command, pate, npy):
     before = contents()
     read, written, words, said = BEHIND[what]
     with Path(read).open("rb") as stdin, Path(written).open("ab") as to:
-        done = subprocess.run(command(*words), stdin=stdin, stdout=to, stderr=subprocess.PIPE)
+        options = {"stdin": stdin, "stdout": to, "stderr": subprocess.PIPE, "timeout": 60}
+        done = subprocess.run(command(*words), **options)
     assert done.returncode == 2
     assert said in done.stderr
     assert contents() == before

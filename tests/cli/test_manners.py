@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from pate_cli.cli.app import COMMANDS
+from pate_cli.cli.app import COMMANDS, build
+from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import formats
 from slices import some
 
@@ -128,3 +129,15 @@ def test_a_demo_is_written_into_a_folder_of_its_own(pate, refused, folder, place
     (folder / "mine.txt").write_text("mine")
     assert refused(pate("demo", place), 6).endswith(line)
     assert (folder / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_tells_every_option(pate, name):
+    keywords = build(name).keywords
+    result = pate(name, "--help-all")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "\x1b" not in result.stdout
+    squeezed = re.sub(r"\s+", "", result.stdout)
+    for keyword in keywords.values():
+        for text in (keyword.spelled, keyword.says.help):
+            assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name

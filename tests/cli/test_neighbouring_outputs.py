@@ -213,7 +213,7 @@ def _files(folder):
 # The labels themselves are what is paid for, and so is whatever is computed from them alone.
 FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
 # A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
-# from it and public numbers.
+# from it and public numbers, which `follows_from_the_draw` checks.
 FROM_DRAW = {"sanitized", "epsilon", "epsilon_kind", "summary"}
 
 
@@ -242,8 +242,21 @@ def same_reports(one, two):
     """Byte by byte, but for what is paid for."""
     reports = [json.loads(one), json.loads(two)]
     assert [json.dumps(report, indent=2) + "\n" for report in reports] == [one, two]
-    allowed = FROM_DRAW if "sanitized" in reports[0] else set()
+    drawn = "sanitized" in reports[0]
+    allowed = FROM_DRAW if drawn else set()
     assert not {at for at in unlike(*reports) - allowed if not from_labels(at)}
+    for report in reports if drawn else ():
+        follows_from_the_draw(report)
+
+
+def follows_from_the_draw(report):
+    """The headline is the smaller of two published numbers, and the sentence names it."""
+    sanitized, public = report["sanitized"], report["data_independent"]["epsilon"]
+    assert report["epsilon"] == min(sanitized, public)
+    kind = "worst-case" if public <= sanitized else "upper"
+    assert report["epsilon_kind"] == kind
+    if report["private"]:
+        assert f"epsilon {report['epsilon']:.4f} at" in report["summary"]
 
 
 def read_labels(name, content):

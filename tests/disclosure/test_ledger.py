@@ -14,7 +14,8 @@ from scipy.stats import binom, norm
 
 from divergences import hockey_stick
 from pate_cli import ConfidentGNMax, GNMax, Stated
-from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.sensitivity import gnss_rdp, smooth_sensitivity
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import RunKey
@@ -343,10 +344,7 @@ def quick(monkeypatch):
 def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick):
     delta, draws = 0.2, 6_000
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
-    curve, plan = 0.01 * (1.0 + 0.05 * np.arange(30)), plan_of(UPPER, delta=delta)
-    done = round_of(TESTED, queries=100, max_answers=60, answers=41, delta=delta)
-    costs = {"orders": np.array([9.0]), "rdp": np.array([3.0]), "ceiling": np.array([0.04])}
-    ledger = Ledger(**costs, sensitivity=curve[None], rounds=(done,))
+    ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
     epsilon, sd, shift = law_of(ledger, plan)
     assert sd > 0.1
     noise = RunKey.of(77).rows(0, 1)
@@ -473,3 +471,67 @@ def test_guarantee_b_holds_for_every_event_and_every_number(
     plan = ReleasePlan(kind=UPPER, delta=delta, order=order, beta=beta, sigma=sigma)
     # Above 0: the event that the released value is too low has its price.
     assert 0.0 < largest_excess(mechanism, plan) <= delta
+
+
+def make_ledger(*, delta, rdp=0.713, level=0.004):
+    curve = level * (1.0 + 0.05 * np.arange(30))
+    done = round_of(TESTED, queries=100, max_answers=60, answers=41, delta=delta)
+    return Ledger(
+        orders=np.array([4.0, 9.0]),
+        rdp=np.array([0.3, rdp]),
+        sensitivity=np.stack([curve / 2.0, curve]),
+        ceiling=np.array([level * 3.0, level * 4.0]),
+        rounds=(done,),
+    )
+
+
+def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_draw():
+    ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
+    for normal in (0.0, 60.0):
+        report = released(ledger, plan, Given(normal, private=True))
+        bound = report.data_independent
+        assert report.epsilon == min(report.sanitized, bound.epsilon)
+        assert bound.epsilon > bound.labels_epsilon > 0.0
+        for value in (report.epsilon, bound.epsilon, bound.labels_epsilon):
+            assert value == round(value, 4)
+    assert report.epsilon == bound.epsilon
+    assert report.summary == (
+        f"epsilon {bound.epsilon:.4f} at delta 1e-05; it holds whatever the votes were."
+    )
+    # At the order it was found at, the draw's own price is in the difference.
+    draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=bound.order, shift=plan.shift)
+    votes = TESTED.worst_rdp(queries=100, answers=60, orders=np.array([bound.order]))[0]
+    conversion = conversion_cost(np.array([bound.order]), delta=1e-5)[0]
+    assert bound.epsilon == pytest.approx(votes + draw + conversion, abs=1.1e-4)
+
+
+def test_failure_belongs_to_upper_releases_alone():
+    upper, none = (plan_of(kind, delta=1e-5) for kind in (UPPER, NONE))
+    assert upper.delta_shift == failure_delta(1e-5) == pytest.approx(1e-6)
+    assert none.delta_shift == 0.0
+    assert upper.shift > 0.0 == none.shift
+    assert (upper.publishes_draw, none.publishes_draw) == (True, False)
+    assert upper.draws == (upper,)
+    assert upper.rdp(9.0) == upper.release_rdp
+
+
+@pytest.mark.parametrize(
+    "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
+)
+def test_charging_is_additive_over_queries(mechanism):
+    counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
+
+    def ledger(part, name):
+        return charged(mechanism, part, [7.5, 2.0], distances=9, answers=3, name=name)
+
+    whole = ledger(counts, "whole")
+    parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
+    assert whole.orders.tolist() == [2.0, 7.5]
+    assert sum(done.queries for done in parts.rounds) == 60
+    for field in ("rdp", "ceiling", "sensitivity"):
+        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
+    cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
+    np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
+    worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
+    np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
+    assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)

@@ -1,4 +1,4 @@
-"""What every test of the face shares: the inputs, and `pate` as a shell knows it."""
+"""What every test of the face shares: the inputs, and `pate` as its application runs."""
 
 import json
 import os

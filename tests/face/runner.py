@@ -5,6 +5,8 @@ import os
 import shlex
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,14 +69,28 @@ def line(folder, line):
         else:
             stdout = Path(folder, place)
     before = _stamps(folder)
-    ran = run(folder, *words, stdin=stdin)
-    if stdout:
-        stdout.write_bytes(ran.stdout_bytes)
-    found = {"exit code": ran.exit_code, **_written(folder, before)}
-    said = None if stdout else _said(words, ran.stdout)
+    if stdout or stdin != os.devnull:  # What is behind a descriptor is known in a process alone.
+        code, text = _process(folder, words, stdin, stdout)
+    else:
+        ran = run(folder, *words)
+        code, text = ran.exit_code, ran.stdout
+    found = {"exit code": code, **_written(folder, before)}
+    said = None if stdout else _said(words, text)
     if said is not None:
         found["stdout"] = said
     return _certain(found) if fresh else found
+
+
+def _process(folder, words, stdin, stdout):
+    """Run `pate` in a process of its own, with files as standard input and output."""
+    state = {**os.environ, "XDG_STATE_HOME": str(Path(folder, ".state"))}
+    with Path(stdin).open("rb") as given, Path(stdout or os.devnull).open("wb") as to:
+        kept = to if stdout else subprocess.PIPE
+        program = [sys.executable, "-m", "pate_cli", *words]
+        ran = subprocess.run(
+            program, stdin=given, stdout=kept, stderr=subprocess.PIPE, cwd=folder, env=state
+        )
+    return ran.returncode, (ran.stdout or b"").decode()
 
 
 def _stamps(folder):

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import pate_cli as pate
 from pate_cli.cli.app import app
+from pate_cli.core.errors import VoteError
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import engine, fold
 from pate_cli.run.engine import engine_of
@@ -123,14 +124,17 @@ def troupe(tmp_path):
         yield start
 
 
-def save(folder, counts):
-    """A Parquet data set of three parts, with ids."""
+def save(folder, counts, parts="abc"):
+    """A Parquet data set of three parts, with ids, or some parts of it."""
     folder.mkdir(exist_ok=True)
     columns = {f"class_{c}": counts[:, c] for c in range(CLASSES)}
     table = pa.table({"query_id": [f"q{row}" for row in range(ROWS)], **columns})
     for name, start, stop in (("a", 0, 100), ("b", 100, 106), ("c", 106, ROWS)):
-        part = table.slice(start, stop - start)
-        pq.write_table(part, folder / f"{name}.parquet", row_group_size=A_RANGE)
+        if name not in parts:
+            continue
+        draft = folder / f"{name}.draft"
+        pq.write_table(table.slice(start, stop - start), draft, row_group_size=A_RANGE)
+        draft.replace(folder / f"{name}.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +279,19 @@ def test_a_scheduler_that_is_killed_ends_the_run_and_nothing_is_left(troupe, vot
     assert done.exit_code == 9, done.output
     assert re.fullmatch(r"pate: .* queries x .*\npate: the cluster was lost [^\n]*\n", done.stderr)
     assert left() == []
+
+
+@pytest.mark.parametrize("part", some(["a", "b", "c"], 3))
+def test_votes_that_change_between_two_readings_are_refused(part, cast, tmp_path):
+    folder, seen = tmp_path / "votes", []
+    save(folder, COUNTS)
+
+    def change(rows, of=None):
+        del of
+        seen.append(rows)
+        if sum(seen) == ROWS:  # the test of the target has read them all
+            save(folder, COUNTS[:, [1, 0, 2]], parts=part)
+
+    with pytest.raises(VoteError, match="chang") as caught:
+        pate.aggregate(folder, seed=5, engine=cast.address, progress=change, **TARGET, **CONFIDENT)
+    assert f"{part}.parquet" in str(caught.value) or "rows" in str(caught.value)

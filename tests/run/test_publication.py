@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +167,28 @@ def test_a_time_that_is_none_is_refused_before_votes_are_read(monkeypatch, value
     monkeypatch.setenv("SOURCE_DATE_EPOCH", value)
     with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH must be whole seconds since 1970"):
         pate.aggregate("no such file.npy", **GIVEN)
+
+
+def test_the_library_publishes_what_the_command_line_does(tmp_path):
+    np.save("votes.npy", VOTES)
+    flags = ["--layout", "counts", "--seed", "4", "-o", "l.jsonl", "--report", "r.json"]
+    run = CliRunner().invoke(app, ["aggregate", "votes.npy", *flags, "--ledger", "s.json"])
+    assert run.exit_code == 0, run.output
+    to = pate.Destination("l2.jsonl", report="r2.json", ledger="s2.json")
+    pate.aggregate("votes.npy", **GIVEN, into=to)
+    for one, other in (("l.jsonl", "l2.jsonl"), ("r.json", "r2.json")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+    # Every round has a name of its own.
+    one, other = (pate.Ledger.read(name).rounds for name in ("s.json", "s2.json"))
+    assert [done.answers for done in one] == [done.answers for done in other]
+    assert stat.S_IMODE((tmp_path / "s2.json").stat().st_mode) == 0o600
+
+
+def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
+    # Far above what the votes cost at this noise, so that the coin is all but never for them.
+    asked = {"target_epsilon": 0.5, "max_queries": 40, "sigma2": 20.0, "bound": "two-tail"}
+    asked["min_pass"] = 0.0
+    with pytest.raises(pate.RefusedError) as refused:
+        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **asked, into="l.csv")
+    assert names(tmp_path) == ["l.report.json"]
+    assert (tmp_path / "l.report.json").read_text() == refused.value.report.to_json()

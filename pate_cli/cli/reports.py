@@ -101,8 +101,6 @@ def explain(
 
       pate explain labels.report.json --html page.html
     """
-    from pate_cli.disclosure.cost import nats
-    from pate_cli.disclosure.exchange import converted, rdp_curve
     from pate_cli.disclosure.explain import blanks, registry_entry
     from pate_cli.disclosure.report import report_in
 
@@ -120,6 +118,9 @@ def explain(
         if html is not None:
             outputs.write(html, found.to_html().encode())
         if export_rdp is not None:
+            from pate_cli.disclosure.cost import nats
+            from pate_cli.disclosure.exchange import converted, rdp_curve
+
             curve, worst = rdp_curve(report), nats(report.data_independent.epsilon)
             outputs.write(export_rdp, curve.to_json().encode())
             alone = nats(converted(curve, report.delta))
